@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ServeConns makes a Server that calls handle for each connection, for protocols such as net/rpc's. With config.TLS the
-// connection that handle gets is one over TLS. ServeConns closes the connection when handle returns.
+// ServeConns makes a Server that calls handle for each connection, for protocols such as net/rpc's. With config.TLS,
+// handle gets a connection over TLS. The Server closes the connection when handle returns.
 //
 // Close closes all connections. Serve returns when every handle has returned. After a temporary error of Accept, such
 // as too many open files, Serve tries again in 5 ms to 1 s, as net/http does. After any other error Serve closes all

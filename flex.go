@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Equal compares bit by bit: a NaN equals itself, and zero differs from negative zero. nil and empty slices are equal,
-// since some formats do not distinguish them. nil and empty messages differ.
+// Equal compares two messages bit by bit: a NaN equals itself, and zero differs from negative zero. A nil and an empty
+// slice are equal, because some formats do not distinguish them, but a nil and an empty Pair differ.
 func (f *Flex) Equal(g *Flex) bool {
 	return math.Float64bits(f.Double) == math.Float64bits(g.Double) &&
 		math.Float32bits(f.Float) == math.Float32bits(g.Float) && f.Int32 == g.Int32 && f.Int64 == g.Int64 &&

@@ -1,21 +1,22 @@
 package rpcbench
 
-// Method is a unary method of one's own, on one family of Go types: plain structs for JSON, generated ones for
-// protobuf. Packages such as httpjson make a Stack of it with their function Of. Stacks of the same Method.Name are
-// compared.
+// Method is a unary method of your own, with its request type Q and its reply type A: plain structs for JSON, generated
+// types for protobuf. Packages such as httpjson make a Stack of it with their function Of. Stacks whose methods have
+// the same Name are compared.
 type Method[Q, A any] struct {
 	Name string // as gRPC writes it: shop.v1.Orders/Get
 
-	// Requests go round. Each should be another, of one encoded length: a reply that is sent again is then a wrong one.
+	// Requests are sent in turn, again and again. They should differ, so that the reply to another request is a wrong
+	// reply, and have equal encoded lengths, so that calls are alike.
 	Requests []*Q
 	Replies  []*A // Replies[i] answers Requests[i]
 
-	// Key tells the server which request it got. It runs inside calls. nil if the requests can't be told apart: every
-	// reply is then Replies[0].
+	// Key returns a number by which the server finds out which of the Requests it has received. It runs inside calls. It
+	// is nil if requests can't be told apart, and every reply is then Replies[0].
 	Key func(*Q) uint64
 
-	// Equal compares every field of a reply. It runs inside calls, so it is written out for the types.
+	// Equal compares every field of a reply. It runs inside calls, so write it out for the types, without reflection.
 	Equal func(want, got *A) bool
 
-	MadeOf string // what the messages are made of, for reports: "16 samples", "1 sample"
+	MadeOf string // says in reports where the messages come from: "16 samples", "1 sample"
 }

@@ -1,28 +1,32 @@
 // Package rpcbench compares ways to serve and call one API in Go: gRPC with protobuf, JSON over HTTP, and others.
 //
 // A [Stack] is one of these ways: a transport, a wire format, and the libraries that implement them. Ten packages make
-// stacks. Each has a function New, and further functions for its variants:
+// stacks, each by a function New and by further functions for its variants:
 //
 //   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
 //   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
 //   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
 //   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
 //   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
-//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same by version 2 of connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same protocols, by version 2 of connect-go
 //   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
 //   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
 //   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
 //   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
 //
-// A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one of any stack.
+// A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one from any stack.
 //
-// A [Call] is one request, prepared once by [Users] and made as often as you like. Each time it encodes, sends,
-// receives, decodes and compares the reply. Calls are what benchmarks time.
+// A [Call] is one request, which a client prepares once and which can be made as often as you like: see [Users]. Each
+// time it encodes and sends the request, receives and decodes the reply, and compares the two. Calls are what
+// benchmarks time.
 //
 // Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
-// proves and times a stack, also yours: [NewValidator], [Answer], [Check], [CallError] and [ServeConns] help to write
-// one. The command cmd/rpcbench compares stacks; package cli makes such a command of yours. docs/guarantees.md lists
-// what the measurements guarantee, with the tests.
+// proves that a stack does what it says, and times it. To write a stack of your own, use [NewValidator], [Answer],
+// [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and package
+// [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the measurements are
+// listed with the tests that hold them.
+//
+// [guarantees]: https://github.com/rpcbench/rpcbench/blob/main/docs/guarantees.md
 package rpcbench
 
 import (
@@ -38,19 +42,19 @@ import (
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
 // is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
-	Name     string // in the names of rows, such as "httpjson.tuned"; [a-z0-9.]+ without "-digits" at the end
+	Name     string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
 	Protocol string // stacks with equal Protocol understand each other: see Cross
 	Cross    Crossed
 	Traits   Traits
 	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
 	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
 
-	// Method is what the stack serves: "" is create-user, and then its clients are Users. Else it is the name of a Method
-	// of one's own, and they are MethodClients. Stacks of one method are compared.
+	// Method names what the stack serves. With "" this is create-user, and clients are Users. Otherwise it is the name of
+	// a Method of your own, and clients are MethodClients. Only stacks of the same method are compared.
 	Method string
 }
 
-// Crossed names the two stacks of which Cross has made another. It is zero in those that Cross has not made.
+// Crossed names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
 type Crossed struct{ Client, Server string }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
@@ -58,17 +62,17 @@ type Crossed struct{ Client, Server string }
 type Traits struct {
 	Codec       string // import path of the library that encodes and decodes, or the common prefix of its packages
 	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
-	HTTPOverTLS string // "2" if client and server agree on that over TLS; "" is the version of HTTP
+	HTTPOverTLS string // "2" if client and server agree on that over TLS; "" if TLS changes nothing
 	Compression Compression
-	AsksGzip    bool   // the client asks for gzip, and the server compresses nothing
+	AsksGzip    bool   // the client asks for gzip, although the server compresses nothing
 	Multiplexed bool   // several callers share a connection; PrepareUser then binds a Call to one connection
-	Turns       bool   // of Multiplexed: a request on a connection is sent when the call before has its reply
-	Reconnects  bool   // the client opens and closes connections as it needs them, however many Conns says
-	Leased      bool   // calls are messages on streams that stay open, without a request of HTTP each
+	Turns       bool   // callers of a Multiplexed connection take turns: a request waits for the reply before it
+	Reconnects  bool   // the client opens and closes connections as it needs them, whatever Conns says
+	Leased      bool   // calls are messages on streams that stay open, not HTTP requests of their own
 	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
 	Lossy       []Loss // values that do not come back bit-equal: see Loss
-	InvalidUTF8 UTF8   // what happens to it in a string
-	Varies      Varies // what of a request is another with each call, though the user is the same
+	InvalidUTF8 UTF8   // what happens to invalid UTF-8 in a string
+	Varies      Varies // what differs between two requests for the same user
 
 	// ServerLibraries and ClientLibraries are import paths of what moves a call's bytes, such as "net/http".
 	ServerLibraries, ClientLibraries []string
@@ -81,7 +85,7 @@ type Traits struct {
 // Compression says what a stack compresses.
 type Compression string
 
-// Compressions. Nothing is compressed with "".
+// What is compressed. With "" nothing is.
 const (
 	Gzip        Compression = "gzip"         // requests and replies
 	GzipReplies Compression = "gzip replies" // requests go uncompressed
@@ -97,31 +101,32 @@ const (
 	Kept     UTF8 = "kept"     // its bytes stay as they are
 )
 
-// Varies says what of a request is another with each call. The suite can't follow these bytes: see docs/own-stack.md.
+// Varies says what differs between two requests for the same user. The suite can't follow these bytes, and the rows and
+// reports of the stack say so.
 type Varies string
 
-// What varies. With "" requests for one user are equal.
+// What varies. With "" requests for the same user are equal.
 const (
-	Numbered Varies = "numbered" // one part of a request of HTTP, of at most 64 bytes, such as an id that counts
-	Masked   Varies = "masked"   // every byte of the user; replies can be read
+	Numbered Varies = "numbered" // one part of an HTTP request, of at most 64 bytes, such as an id that counts up
+	Masked   Varies = "masked"   // every byte of the user, but replies can be read
 )
 
-// Loss is a kind of value that does not come back as it was sent, because the format has none or a library changes it.
-// [Traits].Lossy names those of a stack, and all other values come back bit-equal. The suite sends each: a loss that is
-// not declared is a fault, and so is one that is declared and does not occur.
+// Loss is a kind of value that does not come back as it was sent, because the format can't express it or a library
+// changes it. [Traits].Lossy names those of a stack, and all other values come back bit-equal. The suite sends all of
+// them: a loss that is not declared is a fault, and so is a declared loss that does not occur.
 //
-// Of numbers, which only an echo sends:
-//   - [NegativeZero] comes back as zero, as where a format leaves out what is zero
+// Losses of numbers, which only an echo sends:
+//   - [NegativeZero] comes back as zero, for example because the format leaves out fields that are zero
 //   - [NaN] can't be encoded, and the call fails
 //   - [Infinities] can't be encoded, and the call fails
-//   - [FloatDigits] are those beyond the sixth, which are cut off
+//   - [FloatDigits]: all digits after the sixth are cut off
 //
-// Of strings, in users too:
-//   - [ControlCharacters] are lost, but for tab, line feed and carriage return
-//   - [NonCharacters] are U+FFFE and U+FFFF, which are lost
+// Losses of strings, which users have too:
+//   - [ControlCharacters] do not arrive, except for tab, line feed and carriage return
+//   - [NonCharacters] (U+FFFE and U+FFFF) do not arrive
 type Loss string
 
-// Each Loss.
+// The losses.
 const (
 	NegativeZero      Loss = "negative zero"
 	NaN               Loss = "NaN"
@@ -146,14 +151,15 @@ func Cross(client, server Stack) (Stack, error) {
 
 // ServerConfig has the settings of a server.
 type ServerConfig struct {
-	TLS *tls.Config // nil: no TLS. The stack hands the value to its own library
+	TLS *tls.Config // nil: no TLS. The stack passes the value on to its library
 
 	// IdleTimeout and HeaderTimeout replace the constants of the same names unless they are zero: see Limits. The suite
-	// sets milliseconds here, to check that a server obeys.
+	// sets them to milliseconds, to check that a server obeys.
 	IdleTimeout, HeaderTimeout time.Duration
 
-	// Wait is how long a handler waits on a timer before it answers, as for a database, and many wait side by side. What
-	// NewValidator returns waits for a valid user. Echo and a method of one's own wait too; who is refused does not.
+	// Wait is how long a handler waits on a timer before it answers, as if it asked a database. Handlers wait side by
+	// side. The function that NewValidator returns waits for you if the user is valid. An echo waits by itself, and so
+	// does a method of your own. A call that is refused does not wait.
 	Wait time.Duration
 }
 
@@ -170,21 +176,21 @@ type Server interface {
 
 // ClientConfig has the settings of a client.
 type ClientConfig struct {
-	Addr  string      // host:port; of a Unix socket a stand-in, which DialContext replaces by the socket
+	Addr  string      // host:port; for a Unix socket a stand-in, because DialContext knows the socket
 	Conns int         // connections to hold, at least 1; a client with Traits.Reconnects holds as many as it needs
 	TLS   *tls.Config // nil: no TLS. The client adds TLS to what DialContext returns
 
 	// DialContext opens every connection of the client.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Headers are added to every call but those of a stream. With nil only the library's own are sent. If the protocol
-	// has no headers, Dial's error wraps errors.ErrUnsupported.
+	// Headers are added to every call, except for those of a stream. With nil, only the library's own are sent. If the
+	// protocol has no headers, the error of Dial wraps errors.ErrUnsupported.
 	Headers *Headers
 }
 
 // Headers are what clients in production add to their calls. [Start] fails if one of the three is missing.
 type Headers struct {
-	UserAgent     string        // replaces the library's own, or precedes it
+	UserAgent     string        // replaces the library's own, or stands before it
 	Authorization string        // "Bearer …", the same for every call
 	Traceparent   func() string // makes a W3C traceparent for each call; safe for concurrent use
 }
@@ -197,29 +203,29 @@ type Client interface {
 // Users is a Client of the create-user API.
 type Users interface {
 	Client
-	// CreateUser converts from and to plain structs at each call, so it is never timed. Its error is an *Error.
+	// CreateUser converts from and to plain structs at each call, which is why it is never timed. Its error is an *Error.
 	CreateUser(ctx context.Context, u User) (Response, error)
 	// PrepareUser builds the library's own request once. On a multiplexed stack it binds the Call to the next connection
 	// in turn.
 	PrepareUser(u User) (Call, error)
 }
 
-// MethodClient is a Client of a method of one's own.
+// MethodClient is a Client of a method of your own.
 type MethodClient interface {
 	Client
-	// Prepare builds the request of call i once, as PrepareUser does. Requests go round: of n, call n sends the first
-	// one again.
+	// Prepare builds the request of call i once, as PrepareUser does. With n requests, call n sends the first one again.
 	Prepare(i int) (Call, error)
+	// Messages returns the encoding of requests, and that of replies, which the calls use.
 	Messages() (requests, replies Messages)
 }
 
-// Messages encodes and decodes the requests, or the replies, of a method of one's own as the stack does. Reports and
-// the suite use it, no call does.
+// Messages encodes and decodes the requests, or the replies, of a method of your own as the stack does. Reports and the
+// suite use it; calls do not.
 type Messages struct {
-	MadeOf string                      // as Method has it
-	Encode func(i int) ([]byte, error) // of call i
-	Sorted func(i int) ([]byte, error) // as Encode, with the entries of maps in one order
-	Decode func([]byte) error
+	MadeOf string                      // see Method
+	Encode func(i int) ([]byte, error) // encodes the message of call i
+	Sorted func(i int) ([]byte, error) // does the same, with the entries of maps in a fixed order
+	Decode func([]byte) error          // says whether the bytes are a message
 }
 
 // Echoer is a Client of the create-user API that can also send a message and receive the same back, without validation.
@@ -252,6 +258,6 @@ type Stream interface {
 }
 
 // Call makes one request: it encodes, sends, receives, decodes into a fresh value, and compares every field with what
-// was asked. Its error is an *Error. One goroutine at a time may make a Call. Time calls with context.Background, since
-// a deadline costs one stack more than another.
+// was asked. Its error is an *Error. One goroutine at a time may make a Call. Time calls with context.Background,
+// because a deadline takes some stacks longer than others.
 type Call func(ctx context.Context) error

@@ -32,8 +32,8 @@ type Config struct {
 
 	IdleTimeout, HeaderTimeout, Wait time.Duration // see ServerConfig
 
-	// WrapServer and WrapClient replace each connection, beneath TLS, by what they return: a net.Conn that counts bytes,
-	// records or delays. nil leaves the connection as it is.
+	// WrapServer and WrapClient replace each connection, beneath TLS, by the one that they return, which may count bytes,
+	// record or delay. With nil the connection stays as it is.
 	WrapServer, WrapClient func(net.Conn) net.Conn
 
 	// Remote is the host:port of a server of the stack that runs elsewhere. Addr, WrapServer, Wait and the timeouts must
@@ -47,7 +47,7 @@ type Fixture struct {
 	Stack  Stack
 	Addr   string // host:port of the server, or the path of its Unix socket
 	Client Client
-	Users  Users // Client, if the stack serves create-user
+	Users  Users // the Client, if the stack serves create-user; otherwise nil
 
 	network string // tcp or unix
 	folder  string // of a socket that Start has made
@@ -87,15 +87,15 @@ const (
 )
 
 // Start starts a server and a client of stack. It makes calls until config.Conns connections are open at both ends and
-// every reply was right. A stack with Traits.Reconnects makes config.Conns calls at a time once, and opens as many
-// connections as it needs. An error names the stack and the step (listen, server, dial, connect), and nothing is left
-// running. ctx bounds the start alone. Without a deadline in ctx, Start takes at most 10 s.
+// every reply was right. For a stack with Traits.Reconnects it makes config.Conns calls at once, and the stack opens as
+// many connections as it needs. An error names the stack and the step (listen, server, dial, connect), and nothing is
+// left running. ctx bounds only the start; without a deadline in ctx, Start takes at most 10 s.
 //
 // Goroutines that the server and the client start have the pprof label side=server or side=client. The caller's own
 // goroutine keeps the labels of ctx: make calls within pprof.Do to label them.
 //
-// Start tries up to three times if more connections are open than config.Conns: on a busy machine net/http gives up a
-// connection whose writer was not scheduled within 50 ms of the reply, and dials another.
+// If more connections are open than config.Conns, Start tries again, up to three times in all: on a busy machine
+// net/http gives up a connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -334,8 +334,8 @@ func (f *Fixture) Dial() (Client, error) {
 	return f.Stack.client(config)
 }
 
-// Accepted returns how many connections the server has accepted. If the server is elsewhere, it returns how many
-// connections the client has opened.
+// Accepted returns how many connections the server has accepted. With Config.Remote, it returns how many connections
+// the client has opened.
 func (f *Fixture) Accepted() int64 {
 	if f.local.listener == nil {
 		return f.dials.dialled.Load()
@@ -349,8 +349,8 @@ func (f *Fixture) TLS() (tls.ConnectionState, bool) {
 	return *cmp.Or(s, new(tls.ConnectionState)), s != nil
 }
 
-// Close closes the client, then the server, and returns when Serve has returned. Calls under way fail. A server
-// elsewhere keeps running. A second Close does nothing and returns the first one's error.
+// Close closes the client, then the server, and returns when Serve has returned. Calls under way fail. A server that
+// Config.Remote names keeps running. A second Close does nothing and returns the first one's error.
 func (f *Fixture) Close() error { return f.stop() }
 
 func (f *Fixture) stopAll() (err error) {

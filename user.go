@@ -14,8 +14,8 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// User is the request: the user to create, as a plain struct. Stacks whose library needs types of its own (protobuf)
-// have an equal type. No stack converts between the two inside a [Call].
+// User is the request: the user to create, as a plain struct. A stack whose library needs a type of its own, such as a
+// generated one, has an equal type. No stack converts between the two inside a [Call].
 type User struct {
 	ID       string `json:"id,omitempty" msgpack:"id,omitempty"` // set by the service
 	Email    string `json:"email" msgpack:"email"`
@@ -24,8 +24,8 @@ type User struct {
 	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // nil and empty are the same
 }
 
-// Sample returns user i, with random bytes as avatar that gzip can't shrink. The same i and payload give the same user.
-// Users 0 to 99 differ in every field and encode to equal lengths: 36 bytes of protobuf without payload.
+// Sample returns user i, whose avatar is payload random bytes that gzip can't shrink. The same i and payload give the
+// same user. Users 0 to 99 differ in every field and have equal encoded lengths: 36 bytes of protobuf without payload.
 func Sample(i, payload int) User {
 	u := User{
 		Email:    fmt.Sprintf("anna.%02d@example.com", i),
@@ -54,8 +54,8 @@ const (
 	UserID    = "1000000"
 )
 
-// Limits of every server. None bounds the time of a whole call: only some libraries have such a timer, and it would end
-// streams.
+// Limits of every server. None bounds the time of a whole call, because only some libraries have such a timer, and it
+// would end streams.
 const (
 	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is Invalid
 	MaxBody       = 2 << 20          // bytes of an encoded request; more is TooLarge
@@ -64,7 +64,7 @@ const (
 	IdleTimeout   = 5 * time.Minute  // of a connection without a request
 )
 
-// Answer is the service: it makes the Response to a valid user. It sets the id of u and keeps u.
+// Answer is the service: it makes the Response to a valid user. It sets the id of u, and the Response points to u.
 func Answer(u *User) *Response {
 	u.ID = UserID
 	return &Response{Code: OKCode, Message: OKMessage, User: u}
@@ -93,9 +93,9 @@ func rules() map[string]string {
 }
 
 // NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
-// returned function's error is an *Error with the code Invalid. For a valid user the function waits for config.Wait, as
-// a handler would that asks a database. NewValidator panics unless T has exactly the fields of User, by their json
-// names: validator/v10 would silently ignore a rule for a field that does not exist.
+// returned function's error is an *Error with the code Invalid. For a valid user the function waits for config.Wait,
+// like a handler that asks a database. NewValidator panics unless T has exactly the fields of User, by their json
+// names, because validator/v10 would silently ignore a rule for a field that does not exist.
 func NewValidator[T any](config ServerConfig) func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()
@@ -189,8 +189,8 @@ func (e *Error) Is(target error) bool {
 		e.Code == DeadlineExceeded && target == context.DeadlineExceeded
 }
 
-// CodeOf returns the Code of the *Error that err is or wraps. For other errors it returns Canceled or DeadlineExceeded
-// if err wraps an error of a context, and else Internal. For nil it returns "".
+// CodeOf returns the Code of the *Error that err is or wraps. For any other error it returns Canceled or
+// DeadlineExceeded if err wraps an error of package context, and otherwise Internal. For nil it returns "".
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -202,8 +202,9 @@ func CodeOf(err error) Code {
 }
 
 // CallError turns err, from a call whose connection broke or whose context ended, into an Error. Its Code is Canceled
-// or DeadlineExceeded if ctx ended, and else Unavailable. A library may notice ctx's deadline a little early, and wrap
-// context.DeadlineExceeded. A context.Canceled or a timeout of the library's own says nothing about ctx.
+// or DeadlineExceeded if ctx ended, and otherwise Unavailable. If ctx has a deadline, an err that wraps
+// context.DeadlineExceeded counts as well, because a library may notice the deadline a little early. Other timeouts,
+// and a context.Canceled, may be the library's own and do not count.
 func CallError(ctx context.Context, err error) *Error {
 	code := contextCode(ctx.Err(), Unavailable)
 	_, bounded := ctx.Deadline()

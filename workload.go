@@ -5,8 +5,8 @@ import "time"
 // Workload is one use of a service: what a call sends, and what surrounds the calls. It is a plain value, which other
 // processes read as JSON. The zero value is one caller that creates small users over one connection.
 //
-// Whoever opens a workload refuses a negative number, and what no stack can do, such as a new connection for each
-// message of a stream.
+// A workload is refused when it is opened if a number in it is negative, or if no stack could do what it asks, such as
+// a new connection for each message of a stream.
 //
 // A field that is added later stays out of the JSON where it is zero, by a tag: an older build refuses what it does not
 // know.
@@ -14,25 +14,25 @@ type Workload struct {
 	Name  string // names the workload in tables: letters, digits, dots and dashes
 	Title string // says in a few words what a call is
 
-	// Payload is what a call sends, and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
-	// bytes. flex.empty, flex.complex, flex.1kB and flex.10kB are messages that are echoed: see Flex. So are those of
-	// drawn, a thousand and more, whose sizes are those that services send.
+	// Payload is what a call sends and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
+	// bytes. flex.empty, flex.complex, flex.1kB and flex.10kB are messages that are echoed: see Flex. drawn is more than a
+	// thousand such messages, whose sizes follow those of requests at Google.
 	Payload string `json:",omitzero"`
 
 	Invalid  bool // the user breaks a rule, and is refused
 	Deadline bool // each call has a context.WithTimeout of its own
-	Headers  bool // calls have what clients in production add: see type Headers
+	Headers  bool // calls have the headers that clients in production add: see type Headers
 	Stream   bool // users are sent on one stream that stays open; in a comparison, a stack without streams makes calls
 
 	Callers int     // each calls again as soon as it has its reply; 0 is one
-	Rate    float64 // planned calls per second, whatever became of earlier ones; 0 is none. Callers 0 is then 100
-	Conns   int     // connections; 0 is one if the stack's carry several calls at a time, else one for each caller
+	Rate    float64 // calls that begin per second, even if earlier ones are late; 0 is none. Callers 0 is then 100
+	Conns   int     // connections; 0 is one if a connection carries several calls at a time, else one per caller
 	NewConn bool    // each call opens a connection, and closes it
 	TLS     bool    // TLS 1.3
 	Unix    bool    // a Unix socket in place of TCP
 	Link    string  // emulated network: 4g, or a round trip and a rate such as 40ms/10Mbps; "" is none
 
-	Wait  time.Duration `json:",omitzero"` // of handlers, before they answer: see ServerConfig
-	Procs int           // GOMAXPROCS that the question needs: 1 for CPU work, 0 for all cores
+	Wait  time.Duration `json:",omitzero"` // how long handlers wait before they answer: see ServerConfig
+	Procs int           // GOMAXPROCS that the workload needs: 1 to compare CPU work, 0 for all cores
 	Apart bool          // the server has a process of its own
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 )
 
-// A main function has this one call, with stacks and workloads of yours. Its program then has all commands but init.
+// Make a program of all commands, except init, for your stacks and workloads. This call is its whole main function.
 func ExampleMain() {
 	cli.Main([]rpcbench.Stack{httpjson.New(), grpcprotobuf.New()},
 		rpcbench.Workload{Name: "busy", Title: "2 kB over TLS, 30 callers", Callers: 30, TLS: true, Payload: "2kB"})
 }
 
-// Stacks of a method of your own have the workloads that are given alone. Main reads the command line: here it is list.
+// Compare stacks of your own method. They have only the workloads that are given here. Main reads the command line,
+// which is "bench list" in this example.
 func ExampleMain_method() {
 	type message struct {
 		Text string `json:"text"`

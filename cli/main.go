@@ -1,4 +1,5 @@
-// Package cli is the command rpcbench: a program whose main function calls Main has its commands, but for init.
+// Package cli is the command rpcbench, for your stacks: a program whose main function calls Main has all commands of
+// rpcbench except init.
 package cli
 
 import (
@@ -6,13 +7,12 @@ import (
 	"github.com/rpcbench/rpcbench/internal/command"
 )
 
-// Main carries out the command line of a program that has these stacks and workloads, each with a name of its own. The
-// workloads come after those of rpcbench list. Stacks that serve a method of one's own have a list of their own, which
-// the workloads replace.
+// Main carries out the command line for the given stacks and workloads, whose names must differ. The workloads are
+// added to those that rpcbench list prints. If the stacks serve a method of your own, the workloads replace the list.
 //
-// Main does not return if the command fails: the exit status is 2 for a wrong command line, 3 for a contestant above
-// what run -max or -max-counts allows, 4 for a -max that is not decided, 1 for anything else that fails. The processes
-// that the commands start are the program again, so Main comes first in its main function.
+// If the command fails, Main ends the program: with exit status 2 for a wrong command line, 3 if a stack takes more
+// than run -max or -max-counts allows, 4 if -max could not be decided, and 1 for anything else that fails. The commands
+// start the program again as their child processes, so nothing may come before Main in the main function.
 func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	command.Main(nil, stacks, workloads...)
 }

@@ -1,5 +1,5 @@
 // Package grpcprotobuf serves and calls the create-user API with grpc-go and protobuf. Client and server are generated
-// code over grpc-go's own HTTP/2. Nothing is compressed but by Gzip.
+// code over grpc-go's own HTTP/2. Only Gzip compresses.
 package grpcprotobuf
 
 import (
@@ -19,9 +19,9 @@ func New() rpcbench.Stack { return transport().Stack("grpcprotobuf", nil) }
 // and turn a negative zero into zero.
 func VT() rpcbench.Stack { return transport().VT("grpcprotobuf.vt") }
 
-// Gzip compresses requests and replies. grpc-go deprecates these options in favour of a registry, which would make
-// every client of the process ask for gzip. The Protocol differs from New's, since New's server refuses compressed
-// requests.
+// Gzip compresses requests and replies. It uses options that grpc-go deprecates in favour of a registry, because the
+// registry would make every client of the process ask for gzip. Its Protocol differs from New's, whose server refuses
+// compressed requests.
 func Gzip() rpcbench.Stack {
 	//lint:ignore SA1019 see above
 	zip, unzip := grpc.NewGZIPCompressor, grpc.NewGZIPDecompressor
@@ -37,13 +37,13 @@ func Gzip() rpcbench.Stack {
 // Tuned runs handlers on lasting goroutines and fixes the flow-control windows. Each figure is the time of a call with
 // all options, divided by the time without that one option, with a 95 % interval, at GOMAXPROCS=1.
 //
-//   - NumStreamWorkers keeps the goroutines of handlers, whose stacks have grown: 0.910 (0.905–0.917).
-//   - Static windows as large as a body save the bandwidth estimate, whose pings and window updates cost 47 bytes
+//   - NumStreamWorkers keeps the goroutines of handlers, so that their stacks need not grow again: 0.910 (0.905–0.917).
+//   - Static windows as large as a body save the bandwidth estimate, whose pings and window updates send 47 bytes
 //     in each direction per call: 0.955 (0.947–0.961).
 //
 // Other options did not help: buffers of 4 and 128 kB, no retry, no health check, no idle timeout, no buffer pool,
 // WaitForHandlers, MaxConcurrentStreams. The shared write buffer and pooled read buffers are defaults of grpc-go 1.85.
-// The figures are from tuned.txt of 2026-11-20 in the study, made by BenchmarkTuned of commit 9a3de1b.
+// The figures are from tuned.txt of 2026-11-20 in the study, made with Go 1.26 by BenchmarkTuned of commit 9a3de1b.
 func Tuned() rpcbench.Stack {
 	const window = rpcbench.MaxBody
 	s := transport().Stack("grpcprotobuf.tuned", nil,
@@ -56,7 +56,7 @@ func Tuned() rpcbench.Stack {
 	return s
 }
 
-// Of serves and calls a method of one's own as New does, with generated messages.
+// Of makes a stack that serves and calls a method of your own as New does, with generated messages.
 func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	return grpcapi.Of(New(), m)
 }

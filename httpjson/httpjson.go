@@ -1,6 +1,6 @@
-// Package httpjson serves and calls the create-user API as JSON over HTTP, with net/http and encoding/json. It uses
-// HTTP/1.1 but in H2C, keeps connections alive, and compresses nothing but in Gzip. Default leaves connections and the
-// HTTP version to net/http.
+// Package httpjson serves and calls the create-user API as JSON over HTTP, with net/http and encoding/json. Connections
+// are kept alive. Only H2C speaks HTTP/2 and only Gzip compresses, while Default leaves connections and the version of
+// HTTP to net/http.
 package httpjson
 
 import (
@@ -14,8 +14,8 @@ import (
 // New reads the whole body, calls json.Unmarshal and json.Marshal, and writes the reply with one Write.
 func New() rpcbench.Stack { return stack("httpjson", jsonstd.Codec{}, httpapi.Options{}) }
 
-// Decoder uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers are written. It ignores
-// data after a complete value, which New refuses.
+// Decoder uses a json.Decoder on each body and a json.Encoder on each reply, as many handlers do. It ignores data after
+// a complete value, which New refuses.
 func Decoder() rpcbench.Stack {
 	return stack("httpjson.decoder", jsonstd.Streaming{}, httpapi.Options{})
 }
@@ -32,12 +32,12 @@ func H2C() rpcbench.Stack {
 	return stack("httpjson.h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
-// Default calls through a copy of the Transport that net/http's own client has, and leaves the HTTP version to it. Most
-// clients in Go are that client. Compare Default with New for the price of net/http's defaults.
+// Default calls through a copy of http.DefaultTransport, which most clients in Go use, and leaves the version of HTTP
+// to it. Compare Default with New for the price of net/http's defaults.
 //
-// The Transport keeps two idle connections. With more than two callers it closes connections, and dials others, all the
-// time. It asks for gzip, and the server compresses nothing. Over TLS client and server agree on HTTP/2, and callers
-// share a connection. The server has the limits that every server has.
+// The Transport keeps two idle connections, so that with more than two callers it closes connections and dials new ones
+// all the time. It asks for gzip, although the server compresses nothing. Over TLS, client and server agree on HTTP/2,
+// and callers share a connection. The server has the limits that every server has.
 func Default() rpcbench.Stack {
 	return stack(defaultName, jsonstd.Codec{}, httpapi.Options{Defaults: true})
 }
@@ -53,19 +53,19 @@ const defaultName = "httpjson.default"
 //   - Requests are read into pooled buffers: 0.987 (0.982–0.994).
 //
 // Other options did not help: an Encoder that is kept, no mux, no body limit, other sizes of the Transport's buffers.
-// Pooled buffers for writing gained nothing in the server and cost the client a fifth. The Date header stays, since
-// every server has to send it. The figures are from tuned.txt of 2026-11-20 in the study, made by BenchmarkTuned of
-// commit 9a3de1b.
+// Pooled buffers for writing gained nothing in the server, and with them a call took the client a fifth longer. The
+// Date header stays, because every server has to send it. The figures are from tuned.txt of 2026-11-20 in the study,
+// made with Go 1.26 by BenchmarkTuned of commit 9a3de1b.
 func Tuned() rpcbench.Stack {
 	return stack("httpjson.tuned", jsonstd.Codec{}, httpapi.Options{Tuned: true})
 }
 
-// Of serves and calls a method of one's own as New does, with plain structs.
+// Of makes a stack that serves and calls a method of your own as New does, with plain structs.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	return of("httpjson", m, httpapi.Options{})
 }
 
-// DefaultOf serves and calls a method of one's own as Default does, with plain structs.
+// DefaultOf makes a stack that serves and calls a method of your own as Default does, with plain structs.
 func DefaultOf[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	return of(defaultName, m, httpapi.Options{Defaults: true})
 }

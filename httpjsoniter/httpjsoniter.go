@@ -1,5 +1,5 @@
 // Package httpjsoniter serves and calls the create-user API as JSON over HTTP/1.1, with net/http and json-iterator. It
-// keeps connections alive and compresses nothing. The library json-iterator is unmaintained.
+// keeps connections alive and compresses nothing. The library json-iterator is no longer maintained.
 package httpjsoniter
 
 import (
@@ -19,7 +19,7 @@ func Fastest() rpcbench.Stack {
 	return httpapi.Stack("httpjsoniter.fastest", "http/json", jsoniter.Fastest(), binding.Plain(), httpapi.Options{})
 }
 
-// Of serves and calls a method of one's own as New does, with plain structs.
+// Of makes a stack that serves and calls a method of your own as New does, with plain structs.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := binding.Plain()
 	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError,

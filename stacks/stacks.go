@@ -19,7 +19,8 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// Main returns New() of every package. First are those behind "gRPC or JSON?": grpcprotobuf, httpjson and httpjsoniter.
+// Main returns the stack that New makes in each package. The first three answer "gRPC or JSON?": grpcprotobuf, httpjson
+// and httpjsoniter.
 func Main() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),

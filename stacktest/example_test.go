@@ -9,20 +9,20 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-// A test proves a stack. In a test file of yours it is a function TestConformance.
+// Prove that a stack does what it says. In your test file this is a function TestConformance.
 func ExampleConformance() {
 	test := func(t *testing.T) { stacktest.Conformance(t, httpjson.New()) }
 	_ = test
 }
 
-// A benchmark is a row: here of 30 callers over TLS, who send 2 kB and get them back.
+// Time a stack with 30 callers over TLS, who send 2 kB and get them back. A benchmark prints one row.
 func ExampleBenchmark() {
 	busy := rpcbench.Workload{Callers: 30, TLS: true, Payload: "2kB"}
 	benchmark := func(b *testing.B) { stacktest.Benchmark(b, busy, httpjson.New()) }
 	_ = benchmark
 }
 
-// A benchmark with a loop of your own has a fixture, which is closed when it ends.
+// Start a fixture for a benchmark with a loop of your own. It is closed when the benchmark ends.
 func ExampleStart() {
 	benchmark := func(b *testing.B) {
 		fixture := stacktest.Start(b, httpjson.New(), rpcbench.Config{TLS: true})
@@ -40,13 +40,13 @@ func ExampleStart() {
 	_ = benchmark
 }
 
-// A TestMain fails if goroutines are left, and adds the flag -long.
+// Let the tests of a package fail if goroutines are left, and give them the flag -long.
 func ExampleMain() {
 	testMain := func(m *testing.M) { stacktest.Main(m, httpjson.New()) }
 	_ = testMain
 }
 
-// Benchmarks that share a fixture each call Procs, or the first row could have another GOMAXPROCS than its label says.
+// Call Procs in each benchmark that shares a fixture, or the GOMAXPROCS of the first row may differ from its label.
 func ExampleProcs() {
 	shared := func(b *testing.B, call rpcbench.Call) {
 		stacktest.Procs(b)

@@ -41,17 +41,17 @@ const (
 //   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
 //     Fewer than callers means that callers stood idle between calls, or at the end
 //
-// A row is of one process whose callers call as fast as they can: a workload with a Rate, or with its server Apart, is
-// for the command.
+// A row is of one process, whose callers call as fast as they can. A workload with a Rate, or with its server Apart,
+// needs the command.
 //
 // With NewConn an op dials a client, prepares a call, makes the call and closes the client. A reset closes the
-// connection, so that none keeps its port for minutes. Each TLS handshake is a full one with the defaults of
-// crypto/tls: a hybrid key exchange (X25519MLKEM768) and an ECDSA certificate on P-256, without a chain.
+// connection, because its port would otherwise be taken for minutes. Each TLS handshake is a full one with the defaults
+// of crypto/tls: a hybrid key exchange (X25519MLKEM768) and an ECDSA certificate on P-256, without a chain.
 //
-// A Link delays and limits the rate; it loses nothing and has no slow start. round-trips/op is added: the time of an op
-// over a link with a round trip of 100 ms and no limit, divided by 100 ms. B/op, allocs/op and the bytes sent are
-// measured without the link, which has buffers of its own. There is no cpu-ns/op: a process that mostly waits is billed
-// for waking.
+// A Link delays and limits the rate, but loses nothing and has no slow start. round-trips/op is added: the time of an
+// op over a link with a round trip of 100 ms and no limit, divided by 100 ms. B/op, allocs/op and the bytes sent are
+// measured without the link, which has buffers of its own. There is no cpu-ns/op, because a process that mostly waits
+// is billed for waking.
 //
 // Calls have context.Background unless the workload has a deadline. A call that fails, or hangs for ten seconds, ends
 // the benchmark, and no row is printed. Benchmark skips a stack that can't do the workload. It also skips a workload

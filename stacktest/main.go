@@ -18,11 +18,11 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// Main runs the tests and benchmarks of a package; call it from TestMain. It then fails if a goroutine is left that
-// Traits.Background of no stack names.
+// Main runs the tests and benchmarks of a package; call it from TestMain. It fails if a goroutine is left that no stack
+// names in Traits.Background.
 //
-// No benchmark needs it. After the rows Main warns if other programs were busy meanwhile. Its flag -long lets
-// [Conformance] hold a reply back for five seconds, in place of half a second.
+// No test or benchmark needs Main. It warns after the rows if other programs were busy meanwhile, and adds the flag
+// -long, with which [Conformance] holds a reply back for five seconds in place of half a second.
 //
 // m is the *testing.M of TestMain.
 func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {

@@ -5,10 +5,13 @@
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
-// [Benchmark] times a stack at a workload, and lists the figures that its rows report. Versions and units stand above
-// the rows, as benchstat reads them. Stacks are compared by the command, which cli.Main makes of a program of yours.
+// [Benchmark] times a stack at a workload, and its documentation lists the figures that its rows report. Versions and
+// units stand above the rows, as benchstat reads them. To compare stacks, use the command: a program of yours becomes
+// one with [github.com/rpcbench/rpcbench/cli.Main].
 //
-// [Main] is for a TestMain, which no test or benchmark needs. It fails if goroutines are left.
+// [Start] starts a server with its client for a test or a benchmark of your own.
+//
+// [Main], called from a TestMain, also fails if goroutines are left. No test or benchmark needs it.
 package stacktest
 
 import (
@@ -21,8 +24,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 )
 
-// Start starts a fixture that is closed when the test or benchmark ends. It skips the test if the error is
-// errors.ErrUnsupported: the stack can't do what config asks for.
+// Start starts a fixture that is closed when the test or benchmark ends. It skips the test if the stack can't do what
+// config asks for, which it says by errors.ErrUnsupported.
 //
 // Start calls Procs for a benchmark, so that its b.Loop runs with the GOMAXPROCS of its label. Start the fixture in the
 // benchmark that has the loop. Where several benchmarks share a fixture, each calls Procs itself.
@@ -72,13 +75,12 @@ func prefixed(name string, err error) string {
 // Conformance runs the suite over a stack, first without TLS and then with TLS. Each check is a subtest with a time
 // limit, and says what it proves when it fails. A check that does not apply is skipped with the reason.
 //
-// With -short TLS for a stack that compresses is skipped, since gzip is slow under the race detector. With -long, a
-// flag of [Main], the check that clients wait for a slow reply takes five seconds, and half a second without.
+// With -short, TLS is skipped for a stack that compresses, because gzip is slow under the race detector. With -long, a
+// flag of [Main], the check that clients wait for a slow reply takes five seconds in place of half a second. The checks
+// that only wait run at the same time, when the first of them has its turn.
 //
-// The checks that wait for a time to pass are made beside each other, when the first of them has its turn.
-//
-// Conformance must not run in parallel with other tests: it reads the allocation profile and the goroutines of the
-// process.
+// Conformance must not run in parallel with other tests, because it reads the allocation profile and the goroutines of
+// the process.
 func Conformance(t *testing.T, stack rpcbench.Stack) {
 	inClear := conform.Subject{Stack: stack, Wait: time.Second / 2}
 	if current.long {

@@ -1,5 +1,5 @@
-// Package testkit has what tests put in the place of what works: stacks that differ from another in one thing, and
-// child processes whose figures are known.
+// Package testkit has the fakes that tests use: stacks that differ from a right one in one thing, and child processes
+// whose figures are known.
 package testkit
 
 import (

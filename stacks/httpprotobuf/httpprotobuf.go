@@ -1,5 +1,5 @@
 // Package httpprotobuf serves and calls the create-user API as protobuf over HTTP/1.1, with net/http and
-// google.golang.org/protobuf. There is no gRPC. It keeps connections alive and compresses nothing.
+// google.golang.org/protobuf. It uses no gRPC, keeps connections alive and compresses nothing.
 package httpprotobuf
 
 import (
@@ -14,7 +14,7 @@ func New() rpcbench.Stack {
 	return httpapi.Stack("httpprotobuf", "http/proto", protobuf.Codec{}, pb.API(), httpapi.Options{})
 }
 
-// Of serves and calls a method of one's own as New does, with generated messages.
+// Of makes a stack that serves and calls a method of your own as New does, with generated messages.
 func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := pb.API()
 	return httpapi.Of("httpprotobuf", "http/proto", protobuf.Codec{}, m, pb.Sorted, api.FromError, api.ToError,

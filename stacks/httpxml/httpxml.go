@@ -1,5 +1,5 @@
 // Package httpxml serves and calls the create-user API as XML over HTTP/1.1, with net/http and encoding/xml. It keeps
-// connections alive and compresses nothing. XML can't express most control characters, U+FFFE and U+FFFF: these arrive
+// connections alive and compresses nothing. XML can't express most control characters, U+FFFE and U+FFFF, which arrive
 // as U+FFFD.
 package httpxml
 

@@ -1,7 +1,7 @@
 // Package fasthttpjson serves and calls the create-user API as JSON over HTTP/1.1, with fasthttp and encoding/json. It
-// speaks the protocol of httpjson. The library takes no contexts, and speaks no HTTP/2. Its client sends a request
-// once, also on a connection that the server has ended, and its server bounds a whole request where others bound the
-// headers.
+// speaks the protocol of httpjson. The library takes no contexts and speaks no HTTP/2. Its client sends a request only
+// once, even if the server has already closed the connection, and its server limits the time of a whole request where
+// others limit that of the headers.
 package fasthttpjson
 
 import (
