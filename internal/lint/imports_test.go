@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,6 +110,19 @@ func TestImports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestModulesOfAFixture: docs/fixtures.md says how many modules the go.mod of its first example has beside this one.
+func TestModulesOfAFixture(t *testing.T) {
+	t.Chdir("../..")
+	const form = "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}"
+	out, err := exec.Command("go", "list", "-deps", "-f", form, "./stacktest", "./httpjson").Output()
+	require.NoError(t, err)
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	modules = slices.Compact(modules)
+	said := regexp.MustCompile(`adds (\d+) indirect lines`).FindStringSubmatch(read(t, "docs/fixtures.md"))
+	require.Equal(t, said[1], strconv.Itoa(len(modules)), "%q", modules)
 }
 
 // TestRooms holds each package below internal to the table of internal/README.md: a room imports those of its row.
