@@ -227,7 +227,7 @@ func taught(t *testing.T) {
 	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	page, stack := read(t, "../../docs/own-stack.md"), read(t, "../../example_ownstack_test.go")
-	main := regexp.MustCompile("(?ms)^```go\n(func main\\(\\) {.*?)^```").FindStringSubmatch(page)[1]
+	main := regexp.MustCompile("(?ms)^```go\n(package main\n.*?)^```").FindStringSubmatch(page)[1]
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../stacktest/testdata/outsider")))
 	offline(t, dir)
@@ -237,9 +237,7 @@ func taught(t *testing.T) {
 	output(t, "go", "mod", "edit", "-module=example.com/mystack", "-replace=github.com/rpcbench/rpcbench="+clone)
 	write(t, "mystack.go", strings.Replace(stack, "package rpcbench_test", "package mystack", 1)+
 		"\nfunc New() rpcbench.Stack { return newStack() }\n")
-	write(t, "cmd/bench/main.go", "package main\n\nimport (\n\t\"example.com/mystack\"\n\t"+
-		`"github.com/rpcbench/rpcbench"; "github.com/rpcbench/rpcbench/cli"; "github.com/rpcbench/rpcbench/grpcprotobuf"; `+
-		`"github.com/rpcbench/rpcbench/httpjson"`+"\n)\n\n"+main)
+	write(t, "cmd/bench/main.go", main)
 	output(t, "git", "init", "-q")
 	commit(t)
 	output(t, "git", "update-ref", "refs/remotes/origin/main", "HEAD")
