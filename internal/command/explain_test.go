@@ -221,11 +221,11 @@ func TestExplainOfAPipeIsInterrupted(t *testing.T) {
 	require.NoError(t, to.Close())
 }
 
-// TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
+// TestServicesPage: docs/service.md and study/service.md have the sentences of the profiles, and the latter has how to
+// check them by hand.
 func TestServicesPage(t *testing.T) {
-	const page, dir = "../../docs/service.md", "../explain/layers/testdata/services/"
-	data, err := os.ReadFile(page)
-	require.NoError(t, err)
+	const dir = "../explain/layers/testdata/services/"
+	page, proofs := read(t, "../../docs/service.md"), read(t, "../../study/service.md")
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 3)
@@ -235,11 +235,11 @@ func TestServicesPage(t *testing.T) {
 		require.NoError(t, err)
 		_, said, _ := strings.Cut(out, "\n\n")
 		said, _, _ = strings.Cut(said, "\n\n")
-		_, rest, found := strings.Cut(string(data), "<!-- "+name+" -->\n")
-		require.True(t, found, "%s has no place for %s", page, name)
-		shown, rest, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
+		_, rest, found := strings.Cut(page+proofs, "<!-- "+name+" -->\n")
+		require.True(t, found, "no page has a place for %s", name)
+		shown, _, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
 		require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(said, "\n  ", " "), ". ", ".\n"), shown, "the "+
-			"sentences of %s in %s", name, page)
+			"sentences of %s", name)
 
 		zipped, err := os.ReadFile(dir + file.Name())
 		require.NoError(t, err)
@@ -258,9 +258,8 @@ func TestServicesPage(t *testing.T) {
 				cumulative[name] += cpu
 			}
 		}
-		table, _, _ := strings.Cut(rest, "```sh")
-		byHand := 0.0
-		for _, m := range regexp.MustCompile("(?m)^\\| ([+−]) \\| `(.*)` \\| (.*) s \\|$").FindAllStringSubmatch(table, -1) {
+		byHand, rows := 0.0, regexp.MustCompile("(?m)^\\| "+name+" \\| ([+−]) \\| `(.*)` \\| (.*) s \\|$")
+		for _, m := range rows.FindAllStringSubmatch(proofs, -1) {
 			cpu := float64(cumulative[m[2]]) / 1e9
 			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
 			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]
