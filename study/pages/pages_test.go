@@ -88,6 +88,9 @@ samples => codec "rows.txt" "marshal" "user" "few" => fewer than the 6 samples
 two stacks => difference "writes.txt" => compares no two stacks
 a layer => (difference "explain.txt").More "compression" => takes no longer than
 more => (difference "explain.txt").More "harness" => takes no longer than
+a profile => table "towers" "none.pprof" "two.pprof" "a server|lib.serve|http.serve" => no such file
+what is a profile => table "towers" "rows.txt" "two.pprof" "a server|lib.serve|http.serve" => rows.txt: 
+a goroutine => table "towers" "one.pprof" "two.pprof" "a server|lib.serve|lib.serve" => two.pprof has no goroutine that begins with lib.serve
 memory at rest => resting "quiet" "streams" "a" "server" "heap-B" => no such file
 a state of memory at rest => resting "rest" "streams" "httpjson" "server" "heap-B" => has no heap-B of httpjson, server, in streams
 a table => table "pears" "quiet" => pears

@@ -25,7 +25,7 @@ func (m *maker) tables() map[string]func(of []string) string {
 		"answer": m.answerTable, "rest": m.restTable,
 		"main stacks": m.mainStacksTable, "costs": m.costsTable, "pairs": m.pairsTable, "grid": m.gridTable,
 		"publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable, "stacks": m.stacksTable,
-		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable,
+		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable, "towers": m.towersTable,
 	}
 }
 
@@ -473,7 +473,7 @@ func (m *maker) differencesTable(of []string) string {
 	there := map[string]bool{}
 	for _, file := range of {
 		d := m.difference(file)
-		name := code(d.Stack) + " less " + code(d.Base)
+		name := code(d.Stack) + " minus " + code(d.Base)
 		if d.Workload != "small" {
 			name += ", " + d.Workload
 		}

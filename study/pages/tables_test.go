@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -22,6 +24,14 @@ func record(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
 	require.NoError(t, os.CopyFS(root, os.DirFS("testdata/record")))
+	for name, samples := range map[string][]string{
+		"one": {" y<a/lib.serve.func1", " y<a/lib.serve.func2", " lib.write", " b<bench.run", " y<runtime.mcall"},
+		"two": {" y<http.serve", " b<bench.run", " a<bench.run", " a/b.c<bench.run", " lib.serve<runtime.mcall"},
+	} {
+		var profiled bytes.Buffer
+		require.NoError(t, testkit.Profile(nil, samples...).Write(&profiled))
+		write(t, root, name+".pprof", profiled.String())
+	}
 	write(t, root, "go.mod", "module x\n\nrequire (\n\texample.com/lib v1.2.3\n)\n")
 	write(t, root, "study/go.mod", "module x/study\n")
 	list, err := os.ReadFile("testdata/record/runs.txt")
