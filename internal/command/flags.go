@@ -55,18 +55,18 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	f.String("callers", "", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
 	f.String("conns", "", "`number` of connections of each stack, or a list; as its library is wired unless given:\n"+
 		"one if they carry several calls at a time, else one for each caller")
-	f.BoolVar(&w.TLS, "tls", false, "TLS 1.3")
-	f.BoolVar(&w.Unix, "unix", false, "a Unix socket in place of TCP")
+	f.BoolVar(&w.TLS, "tls", false, "use TLS 1.3")
+	f.BoolVar(&w.Unix, "unix", false, "connect by a Unix socket, and not by TCP")
 	f.StringVar(&w.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
 		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON), flex.10kB, or\n"+
 		"drawn, of sizes that services send")
 	f.DurationVar(&w.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
-	f.BoolVar(&w.NewConn, "new-connections", false, "a connection for each call")
-	f.BoolVar(&w.Stream, "stream", false, "one stream for all calls, where a stack has streams")
-	f.BoolVar(&w.Headers, "headers", false, "a token, a trace and a user agent with each call")
+	f.BoolVar(&w.NewConn, "new-connections", false, "make a connection for each call")
+	f.BoolVar(&w.Stream, "stream", false, "make all calls on one stream, where a stack has streams")
+	f.BoolVar(&w.Headers, "headers", false, "send a token, a trace and a user agent with each call")
 	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
-	f.String("gomaxprocs", "", "`number`, or a list: 1 measures CPU work, 0 uses all cores; with -apart of both processes")
-	f.BoolVar(&w.Apart, "apart", false, "the server in a process of its own, whose CPU counts too")
+	f.String("gomaxprocs", "", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
+	f.BoolVar(&w.Apart, "apart", false, "run the server in a process of its own, whose CPU counts too")
 	return func() (made, error) {
 		var all []value
 		f.Visit(func(f *flag.Flag) {

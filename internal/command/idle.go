@@ -18,8 +18,8 @@ import (
 )
 
 func idleFlag(f *flag.FlagSet) *int {
-	return f.Int("idle", 0, "memory at rest, in place of time: what each of so many connections, streams and waiting\n"+
-		"calls takes of a server and of a client, such as 1000")
+	return f.Int("idle", 0, "measure memory at rest and no time: what each of a `number` of connections, streams and\n"+
+		"waiting calls takes of a server and of a client, such as 1000")
 }
 
 // atRest measures memory at rest.

@@ -150,6 +150,29 @@ func TestOwnWorkloads(t *testing.T) {
 		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }
 
+//go:generate go test -run ^TestFlagsPage$ . -update
+
+// docs/flags.md has what -h prints of each command that rpcbench -h lists. With -update the test writes the page.
+func TestFlagsPage(t *testing.T) {
+	const name = "../../docs/flags.md"
+	block := func(help string) string {
+		return "```text\n" + strings.NewReplacer("    \t", "        ", "\t", "    ").Replace(help) + "```\n"
+	}
+	all, _, err := typed(t, "-h")
+	require.NoError(t, err)
+	page := "# Flags\n\nEach command prints its flags with `-h`, and `go generate ./...` copies them to this page. The " +
+		"guide is\n[running.md](running.md), and [gate.md](gate.md#exit-statuses) has the exit statuses.\n\n" + block(all)
+	for _, command := range regexp.MustCompile(`(?m)^  (rpcbench (\w+)) `).FindAllStringSubmatch(all, -1) {
+		help, _, err := typed(t, command[2], "-h")
+		require.NoError(t, err)
+		page += "\n## " + command[1] + "\n\n" + block(help)
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(name, []byte(page), 0o644))
+	}
+	require.Equal(t, page, read(t, name), "go generate ./internal/command writes it")
+}
+
 // The package comment names every command. Its examples run, up to the point where they would measure. Each flag of run
 // is in a group of its help.
 func TestManual(t *testing.T) {

@@ -97,19 +97,21 @@ func runFlags(p program, f *flag.FlagSet) (read func(args []string) (options, er
 	f.StringVar(&o.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
 	f.DurationVar(&o.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
 		"all processes; 8s with -thorough, -max or builds, which take four times as long")
-	f.BoolVar(&o.verbose, "v", false, "print also how it was measured, which is in the report")
+	f.BoolVar(&o.verbose, "v", false, "also print how it was measured, which the report has anyway")
 	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", verdict.Fewest))
 	f.Var((*list)(&o.workloads), "workloads",
-		"`names` of rpcbench list, separated by commas; the first of the list unless given")
-	f.BoolVar(&o.thorough, "thorough", false, "half an hour: all workloads, for longer, and eight links of each build")
+		"`names` of rpcbench list, separated by commas; the first of the list unless given, or all with\n-thorough")
+	f.BoolVar(&o.thorough, "thorough", false,
+		"take half an hour: all workloads, for longer, and eight links of each build")
 	made := workloadFlags(f)
 	f.Var((*list)(&o.server), "server", "`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
-	f.Float64Var(&o.equal, "equal", 100*verdict.Margin, "`percent` by which stacks may differ that are called the same")
-	f.Float64Var(&o.gate.max, "max", 0, "exit status 3 if a stack takes more than so many `times` as long: 1.05;\n"+
-		"4 if twice that excess could not have been seen")
-	f.Float64Var(&o.gate.counts, "max-counts", 0, "exit status 3 if it allocates, sends, receives or writes more than "+
-		"so many `times`\nas much: 1 allows no growth; without -max no time is measured")
+	f.Float64Var(&o.equal, "equal", 100*verdict.Margin, "`percent` by which stacks may differ and be called the same")
+	f.Float64Var(&o.gate.max, "max", 0, "exit with status 3 if a stack takes more than so many `times` as long, such as\n"+
+		"1.05, and with 4 if this run was too noisy to detect twice that excess")
+	f.Float64Var(&o.gate.counts, "max-counts", 0, "exit with status 3 if it allocates, sends, receives or writes more "+
+		"than so many\n`times` as much: 1 allows no growth; without -max no time is measured")
 	f.Uint64Var(&o.seed, "seed", rand.Uint64N(1e6), "`number` that decides the order of everything, and the layouts")
+	f.Lookup("seed").DefValue = "random" // and not another number in each -h
 	return func(args []string) (_ options, err error) {
 		o.args, o.typed = args, map[string]bool{}
 		f.Visit(func(f *flag.Flag) { o.typed[f.Name] = true })
