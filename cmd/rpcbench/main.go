@@ -19,9 +19,9 @@
 // -max or -max-counts, 4 for a -max that is not decided, and 1 for anything else that fails. What was measured before
 // is kept.
 //
-// docs/running.md is the guide to these commands, docs/method.md says how run measures and decides, docs/own-message.md
-// is about a method of yours, docs/service.md about the profile of a service, and docs/wire.md about what the servers
-// answer.
+// docs/running.md is the guide to these commands, docs/flags.md has all flags, and docs/gate.md is about pull requests.
+// docs/method.md says how run measures and decides, docs/own-message.md is about a method of yours, docs/service.md
+// about the profile of a service, and docs/wire.md about what the servers answer.
 package main
 
 import (

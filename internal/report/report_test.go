@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +26,28 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the pages of testdata anew")
+
+// docs/running.md has each name of summary.json.
+func TestNamesAreDescribed(t *testing.T) {
+	page, err := os.ReadFile("../../docs/running.md")
+	require.NoError(t, err)
+	_, said, _ := strings.Cut(string(page), "\n### summary.json\n")
+	var described func(reflect.Type)
+	described = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Slice, reflect.Pointer:
+			described(of.Elem())
+		case reflect.Struct:
+			for i := range of.NumField() {
+				field := of.Field(i)
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				require.True(t, name == "" || name == "-" || strings.Contains(said, "`"+name+"`"), "%s: %s", of, name)
+				described(field.Type)
+			}
+		}
+	}
+	described(reflect.TypeFor[Summary]())
+}
 
 // found is a run with an answer of each kind. Base and stack differ in every figure.
 func found() Summary {

@@ -14,7 +14,7 @@ import (
 )
 
 // The sizes that are drawn have the median and the 99th percentile of those that were published, as far as their number
-// tells, and a mean that docs/workloads.md names.
+// tells, and a mean that docs/running.md names.
 func TestDrawnSizes(t *testing.T) {
 	sizes, cut := workload.DrawnSizes()
 	sum, different := 0, map[int]bool{}
