@@ -305,7 +305,10 @@ func (m *maker) where(dir string) string {
 		first, _, _ := strings.Cut(string(state), "\n")
 		_, commit, _ = strings.Cut(first, "at commit ")
 	}
-	return fmt.Sprintf("[%s, %s, %s, commit %s](%s%s)", machine(run), noted(run, "go"), noted(run, "date"), commit,
+	if commit != "" { // older results of programs that go install made have none
+		commit = ", commit " + commit
+	}
+	return fmt.Sprintf("[%s, %s, %s%s](%s%s)", machine(run), noted(run, "go"), noted(run, "date"), commit,
 		m.link(dir), page)
 }
 

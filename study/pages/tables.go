@@ -363,6 +363,10 @@ func (m *maker) publicsTable(of []string) string {
 	body := func(i int) func(string) string {
 		return func(dir string) string { b := m.run(dir).Call.Bodies[i]; return table.Size(b.Request + b.Reply) }
 	}
+	all := report.Summary{Base: m.run(of[0]).Base}
+	for _, s := range m.runs(of) {
+		all.Answers = append(all.Answers, s.Answers...)
+	}
 	columns := []named{
 		text("method", func(dir string) string {
 			if schema(dir) != made {
@@ -375,13 +379,22 @@ func (m *maker) publicsTable(of []string) string {
 		}),
 		figure("JSON, B", body(0)), figure("protobuf, B", body(1)),
 	}
+	caption := "Ratios are of the CPU of gRPC to that of JSON, so wired:\n"
 	for _, w := range works {
 		columns = append(columns, text(w.Does, func(dir string) string {
 			a := m.led(dir, w.Workload, "grpcprotobuf")
 			return joined(t, *a, m.kin(dir, *a))
 		}))
+		caption += "\n- " + wired(w)
 	}
-	return table.Fill(t, of, columns...).Markdown()
+	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + all.Hour()
+}
+
+// wired says between which processes the calls of an answer went, and over how many connections.
+func wired(a report.Answer) string {
+	processes := map[bool]string{true: "two processes", false: "one process"}[a.BaseMeans.ServerCPUNs > 0]
+	return fmt.Sprintf("*%s*: %s with GOMAXPROCS %d, connections of JSON and gRPC: %d and %d", a.Does, processes,
+		a.GOMAXPROCS, a.BaseFacts.Connections, a.Facts.Connections)
 }
 
 func (m *maker) buildsTable(of []string) string {
