@@ -49,15 +49,35 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	}
 }
 
-// TestDocuments: files they link exist, and patterns they give run exactly the benchmark they name.
+// anchors are those that a page names, and those of its headings, as GitHub makes them.
+func anchors(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, named := range regexp.MustCompile(`<a id="([^"]*)">`).FindAllStringSubmatch(page, -1) {
+		all[named[1]] = true
+	}
+	page = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "") // where # begins a comment
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all[strings.ReplaceAll(kept, " ", "-")] = true
+	}
+	return all
+}
+
+// TestDocuments: files and headings that they link exist, and patterns they give run exactly the benchmark they name.
 func TestDocuments(t *testing.T) {
 	t.Chdir("../..")
 	names := declared(t)
 	for _, path := range append(documents(t), "CHANGELOG.md", ".github/SECURITY.md") {
 		text := read(t, path)
-		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
-			_, err := os.Stat(filepath.Join(filepath.Dir(path), link[1]))
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(text, -1) {
+			target := path
+			if link[1] != "" {
+				target = filepath.Join(filepath.Dir(path), link[1])
+			}
+			_, err := os.Stat(target)
 			require.NoError(t, err, path)
+			require.True(t, link[2] == "" || anchors(read(t, target))[link[2]], "%s: %s has no anchor #%s", path, target,
+				link[2])
 		}
 		for _, p := range regexp.MustCompile(`-bench '([^']*)'`).FindAllStringSubmatch(text, -1) {
 			pattern, _, _ := strings.Cut(p[1], "/") // what follows picks rows
