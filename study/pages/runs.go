@@ -127,11 +127,14 @@ type kin []repeat
 
 // kind names a comparison and how it was made: callers who last have a ratio of CPU time, and servers apart a load.
 func kind(s report.Summary, a report.Answer) string {
-	method := ""
+	call := ""
 	if s.Call != nil {
-		method = s.Call.Method
+		call = s.Call.Method
+		if bodies := s.Call.Bodies; len(bodies) > 0 { // a method that was made of JSON has the same name each time
+			call += fmt.Sprintf(",%.0f,%.0f", bodies[0].Request, bodies[0].Reply)
+		}
 	}
-	return fmt.Sprintln(a.Workload, a.Stack, s.Base, noted(s, "go"), method, a.Time.There() && a.CPU.There(),
+	return fmt.Sprintln(a.Workload, a.Stack, s.Base, noted(s, "go"), call, a.Time.There() && a.CPU.There(),
 		a.StackLoad != verdict.Load{})
 }
 

@@ -147,6 +147,17 @@ func TestRunsOfOneKind(t *testing.T) {
 	}
 }
 
+// TestMessagesOfOneKind: a method that was made of JSON has the same name for all messages, so their lengths tell runs
+// of other messages apart.
+func TestMessagesOfOneKind(t *testing.T) {
+	with := func(reply float64) string {
+		call := report.Call{Method: "made.Samples/Call", Bodies: []report.Body{{Request: 20, Reply: reply}}}
+		return kind(report.Summary{Call: &call}, report.Answer{})
+	}
+	require.Equal(t, with(1605), with(1605))
+	require.NotEqual(t, with(1605), with(98969))
+}
+
 // TestAmong: records of one question are pooled over its workloads and all machines, with one release of Go. Hours in
 // which other programs used the machine don't count.
 func TestAmong(t *testing.T) {
