@@ -16,7 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-var update = flag.Bool("update", false, "write the tables in testdata that docs/method.md includes")
+var update = flag.Bool("update", false, "write the tables in testdata that study/method.md has or cites")
 
 func thawed(t *testing.T) []frozen.Comparison {
 	t.Helper()
@@ -76,8 +76,8 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 	require.Zero(t, c.wrong, "decided, but not as the whole hour")
 	require.LessOrEqual(t, c.falsely, 4)
 	require.Zero(t, c.called, "copies called different")
-	table := "| decided | false, of no difference | slower, of 2 % | slower, of 4 % | copies called different |\n" +
-		"|---:|---:|---:|---:|---:|\n"
+	table := "| decided | false positives (true ratio 1.00) | detected (true ratio 1.02) | detected (true ratio 1.04) | " +
+		"copies called different |\n|---:|---:|---:|---:|---:|\n"
 	written(t, "rule", table+fmt.Sprintf("| %d of %d (%d of %d) | %d (%d) | %d (%d) | %d (%d) | %d of %d (%d of %d) |\n",
 		c.decided, c.all, half.decided, half.all, c.falsely, half.falsely, c.more2, half.more2, c.more4, half.more4,
 		c.called, c.copies, half.called, half.copies))
@@ -149,7 +149,7 @@ func regression(x, y []float64) (slope, se float64) {
 	return slope, math.Sqrt(rest / (n - 2) / xx)
 }
 
-// written compares a table with the file of that name in testdata, which docs/method.md includes.
+// written compares a table with the file of that name in testdata, which study/method.md has or cites.
 func written(t *testing.T, name, table string) {
 	t.Helper()
 	file := "testdata/" + name + ".md"
@@ -160,5 +160,5 @@ func written(t *testing.T, name, table string) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, table, string(text), "%s: if the new one is meant, go test ./internal/verdict -update "+
-		"writes it, and go -C study generate ./... writes docs/method.md", file)
+		"writes it, and go -C study generate ./... writes the pages", file)
 }

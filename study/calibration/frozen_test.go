@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the table in testdata that docs/method.md includes")
+	update = flag.Bool("update", false, "write the tables in testdata that docs/method.md and study/method.md have")
 	freeze = flag.Bool("freeze", false, "write the processes of the calibrations that the arguments name")
 )
 
@@ -105,7 +106,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestCalibrationTable: docs/method.md has the figures of the calibrations of several layouts, by the present rule. -v
+// TestCalibrationTable: study/method.md has the figures of the calibrations of several layouts, by the present rule. -v
 // prints those of one build.
 func TestCalibrationTable(t *testing.T) {
 	var layouts, oneBuild []frozen.Comparison
@@ -117,34 +118,41 @@ func TestCalibrationTable(t *testing.T) {
 		}
 	}
 	t.Log(figures(oneBuild))
-	held := map[string][2]int{} // of intervals of gRPC to JSON: those that hold, and all
-	for _, f := range oneBuild {
-		repeats := f.Repeats(frozen.PerRepeat)
-		if f.Experiment != "replication" && f.Experiment != "defaultprocs" || len(repeats) < 2 {
-			continue
+	written(t, "calibration", figures(layouts))
+}
+
+// TestCoverage: docs/method.md has a row for each kind of hour, with the number of repeats whose interval contains the
+// mean of the other repeats. Of hours of one build, only the comparisons of gRPC with JSON count.
+func TestCoverage(t *testing.T) {
+	table := "| hour | layouts | intervals that contain the mean of the others |\n|---|---|---:|\n"
+	for _, row := range []struct{ hour, layouts, pattern string }{
+		{"Intel Xeon, quiet, Go 1.26", "several", `^2026-11-23-xeon-2vcpu/calibration`},
+		{"AMD EPYC, beside compilers, Go 1.26", "several", `^2026-11-23-epyc-2vcpu/calibration (replication|same)`},
+		{"AMD EPYC, slow, Go 1.27", "several", `^2026-11-24-epyc-2vcpu-evening/calibration`},
+		{"Intel Xeon, five hours, Go 1.26", "one",
+			`^2026-11-(21-xeon-2vcpu-\w+|22-xeon-2vcpu(-\w+)?) (replication|defaultprocs)`},
+		{"Intel Xeon, a bad hour, Go 1.26", "one", `^2026-11-21-xeon-2vcpu (replication|defaultprocs)`},
+		{"AMD EPYC, noisy, Go 1.26", "one", `^2026-11-22-epyc-2vcpu (replication|defaultprocs)`},
+		{"a process for each stack, as builds have: AMD EPYC, Go 1.26", "several",
+			`^2026-11-23-epyc-2vcpu/calibration apart`},
+	} {
+		held, all := 0, 0
+		for _, f := range thawed(t) {
+			repeats := f.Repeats(frozen.PerRepeat)
+			if regexp.MustCompile(row.pattern).MatchString(f.Hour+" "+f.Experiment) && len(repeats) > 1 {
+				_, hold := line(f, repeats)
+				held, all = held+hold, all+len(repeats)
+			}
 		}
-		machine := "EPYC"
-		if strings.Contains(f.Hour, "xeon") {
-			machine = "Xeon"
-		}
-		if f.Hour == "2026-11-21-xeon-2vcpu" {
-			machine = "bad hour"
-		}
-		_, hold := line(f, repeats)
-		held[machine] = [2]int{held[machine][0] + hold, held[machine][1] + len(repeats)}
+		table += fmt.Sprintf("| %s | %s | %d of %d |\n", row.hour, row.layouts, held, all)
 	}
-	older := "In older hours, of one build, it was"
-	for i, machine := range []string{"Xeon", "bad hour", "EPYC"} {
-		older += fmt.Sprintf("%s %d of %d %s", []string{"", ",", ", and"}[i], held[machine][0], held[machine][1],
-			[]string{"on the Xeon", "in its bad hour", "on the EPYC.\n"}[i])
-	}
-	written(t, "calibration", figures(layouts)+older)
+	written(t, "coverage", table)
 }
 
 // figures is a table with a row for each comparison that was repeated.
 func figures(all []frozen.Comparison) string {
 	table := "| records | experiment | compared | GOMAXPROCS | repeats of 16 processes | mean ratio | SD of a repeat | " +
-		"mean half-width | hold the others' mean | faster, slower, equal, undecided |\n" +
+		"mean half-width | contain the mean of the others | less, more, same, undecided |\n" +
 		"|---|---|---|---|---:|---:|---:|---:|---:|---:|\n"
 	held, together := 0, 0
 	for _, f := range all {
@@ -158,12 +166,12 @@ func figures(all []frozen.Comparison) string {
 			held, together = held+hold, together+len(repeats)
 		}
 	}
-	return table + fmt.Sprintf("\nIn one process each, %d of %d intervals hold the mean of the other repeats.\n", held,
+	return table + fmt.Sprintf("\nIn one process each, %d of %d intervals contain the mean of the other repeats.\n", held,
 		together)
 }
 
-// line is a row of the table, and how many intervals hold the mean of the other repeats. Half-widths are percent of the
-// ratio.
+// line is a row of the table, and how many intervals contain the mean of the other repeats. Half-widths are percent of
+// the ratio.
 func line(f frozen.Comparison, repeats [][]verdict.Process) (line string, held int) {
 	var results []verdict.Figure
 	var logs, halves []float64
@@ -184,13 +192,13 @@ func line(f frozen.Comparison, repeats [][]verdict.Process) (line string, held i
 		procs = "default"
 	}
 	folder := strings.TrimSuffix(f.Hour, "/calibration")
-	return fmt.Sprintf("| [%s](../study/results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
+	return fmt.Sprintf("| [%s](results/%s) | %s | %s | %s | %d | %.4f | %.2f %% | %.2f %% | %d of %d | "+
 		"%d, %d, %d, %d |\n", folder, f.Hour, f.Experiment, strings.ReplaceAll(f.Compared, " again", ""), procs, len(results),
 		math.Exp(mean), 100*stats.StdDev(logs), 100*stats.Mean(halves), held, len(results),
 		verdicts[verdict.Less], verdicts[verdict.More], verdicts[verdict.Same], verdicts[verdict.Undecided]), held
 }
 
-// written compares a table with the file of that name in testdata, which docs/method.md includes.
+// written compares a table with the file of that name in testdata, which a page has.
 func written(t *testing.T, name, table string) {
 	t.Helper()
 	file := "testdata/" + name + ".md"
@@ -201,5 +209,5 @@ func written(t *testing.T, name, table string) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, table, string(text), "%s: if the new one is meant, go -C study test ./calibration -update "+
-		"writes it, and go -C study generate ./... writes docs/method.md", file)
+		"writes it, and go -C study generate ./... writes the pages", file)
 }

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// Slice is the length of a slice, Turn about what a slice takes with all around it. docs/method.md says how they
-	// were chosen.
+	// Slice is the length of a slice, Turn about what a slice takes with all around it. study/method.md says what longer
+	// slices change.
 	Slice = 25 * time.Millisecond
 	Turn  = 45 * time.Millisecond
 
