@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -95,17 +96,6 @@ func (r reading) figure() string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", r.value, r.lo, r.hi)
 }
 
-// said is the verdict with what makes a narrow interval prove nothing.
-func (r reading) said() string {
-	switch {
-	case r.void:
-		return "–"
-	case r.inNoise():
-		return fmt.Sprintf("%s, noise floor %.1f %%", r.verdict(), 100*r.floor)
-	}
-	return r.verdict()
-}
-
 // overall sums up the figures of a claim.
 func overall(readings []reading) string {
 	var decided []string
@@ -131,74 +121,129 @@ func overall(readings []reading) string {
 	return decided[0]
 }
 
-// claims are the figures of claims, read from one folder. A template first names each figure, by a method of its kind,
-// and then shows the verdicts and the table.
+// claims are the figures of claims. A template first names each figure, by a method of its kind, and then shows the
+// verdicts and the table. Figures are read from one folder until In names another.
 type claims struct {
 	m     *maker
+	home  report.Summary // of the page's folder: a figure says in what its own record differs
 	dir   string
-	table *table.Table
-	of    map[int][]reading
+	rows  []compared
 	shown map[int]string // the verdicts
 }
 
-func (m *maker) claims(dir string) *claims {
-	t := table.New(5, "claim", "figure", "here", "claimed", "verdict")
-	t.Columns[0].Words, t.Columns[2].Words = false, false
-	return &claims{m: m, dir: dir, table: t, of: map[int][]reading{}, shown: map[int]string{}}
+// compared are the figures of a claim that compare the same, each of another message or record.
+type compared struct {
+	claim    int
+	words    string
+	readings []reading
+	cells    []string
 }
 
-func (c *claims) add(claim int, words string, r reading, said claimed) string {
-	r.claimed = said
-	c.of[claim] = append(c.of[claim], r)
-	c.table.Add(fmt.Sprint(claim), words, r.figure(), said.words, r.said())
+func (m *maker) claims(dir string) *claims {
+	return &claims{m: m, home: m.run(m.within(dir)[0]), dir: dir, shown: map[int]string{}}
+}
+
+// In names the folder of the figures that follow.
+func (c *claims) In(dir string) string {
+	c.dir = dir
 	return ""
 }
 
-// Call compares what a call of one stack takes with that of the other. One of the two is the base of the run.
-func (c *claims) Call(claim int, what, work, over, under string, said claimed) string {
-	base, stack := c.m.run(c.dir+"/workloads").Base, over
-	if over == base {
-		stack = under
-	} else if under != base {
-		fail("neither %s nor %s is the base, %s", over, under, base)
+// elsewhere says in what a record differs from the page's folder: Go, the machine and the day.
+func (c *claims) elsewhere(s report.Summary) (said string) {
+	for _, name := range []string{"go", "cpu", "date"} {
+		is := noted(s, name)
+		if is == "" || is == noted(c.home, name) {
+			continue
+		}
+		switch name {
+		case "go":
+			is = strings.Replace(is, "go", "Go ", 1)
+		case "cpu":
+			is = strings.ReplaceAll(is, "-", " ")
+		}
+		said += ", " + is
 	}
-	a := c.m.answer(c.dir, work, stack)
-	var r reading
-	switch p := a.Percentiles.P95; what {
-	case "time":
-		r = paired(a)
-	case "calls per second":
-		r = inverse(paired(a))
-	case "p95":
-		r = reading{value: p.Ratio, lo: p.Lo, hi: p.Hi, floor: a.NoiseFloor}
-	case "bytes on the wire":
-		r = exact((a.Facts.Sent + a.Facts.Received) / (a.BaseFacts.Sent + a.BaseFacts.Received))
-	case "allocations":
-		r = exact(a.Facts.Allocs / a.BaseFacts.Allocs)
-	case "allocated bytes":
-		r = exact(a.Facts.AllocBytes / a.BaseFacts.AllocBytes)
-	default:
-		fail("%q is nothing that calls have", what)
-	}
-	if over == base {
-		r = inverse(r)
-	}
-	words := fmt.Sprintf("%s, %s to %s, %s", what, report.Label(over), report.Label(under), a.Does)
-	return c.add(claim, words, r, said)
+	return said
 }
 
-// VT compares the time of gRPC's call with vtprotobuf's code with that without.
-func (c *claims) VT(claim int, work string, said claimed) string {
-	a := c.m.answer(c.dir+"/vt", work, "grpcprotobuf.vt")
-	return c.add(claim, "time, vtprotobuf to protobuf, "+a.Does, paired(a), said)
+// add adds a figure that compares what the words say, of something in a record.
+func (c *claims) add(claim int, words, of string, s report.Summary, r reading, said claimed) string {
+	r.claimed = said
+	row := slices.IndexFunc(c.rows, func(row compared) bool {
+		return row.claim == claim && row.words == words && row.readings[0].claimed == said
+	})
+	if row < 0 {
+		row, c.rows = len(c.rows), append(c.rows, compared{claim: claim, words: words})
+	}
+	figure := r.figure()
+	if v := r.verdict(); v == "holds" || v == "more than claimed" {
+		figure = "**" + figure + "**"
+	}
+	if r.inNoise() && !r.void {
+		figure += fmt.Sprintf(" [noise floor %.1f %%]", 100*r.floor)
+	}
+	c.rows[row].readings = append(c.rows[row].readings, r)
+	c.rows[row].cells = append(c.rows[row].cells, of+c.elsewhere(s)+": "+figure)
+	return ""
+}
+
+// Call compares what a call of one stack takes with that of the other. One of the two is the base of the run, or both
+// were compared with it, whose ratios are then divided as independent figures.
+func (c *claims) Call(claim int, what, work, over, under string, said claimed) string {
+	found := func(stack string) (report.Summary, *report.Led) {
+		if s, a := c.m.first(c.dir, work, stack); a != nil && a.Ratio > 0 {
+			return s, a
+		}
+		return report.Summary{}, nil
+	}
+	s, a := found(over)
+	other, b := found(under)
+	var r reading
+	switch {
+	case a != nil && s.Base == under:
+		r = taken(what, a)
+	case b != nil && other.Base == over:
+		r, s, a = inverse(taken(what, b)), other, b
+	case a != nil && b != nil && s.Base == other.Base && what == "time":
+		r = paired(quotient(a, b))
+		r.floor = max(a.NoiseFloor, b.NoiseFloor)
+	default:
+		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
+	}
+	words := fmt.Sprintf("%s, %s to %s", what, report.Label(over), report.Label(under))
+	return c.add(claim, words, a.Does, s, r, said)
+}
+
+// taken is what a call of the stack takes of something, divided by what one of the base takes.
+func taken(what string, a *report.Led) reading {
+	switch p := a.Percentiles; what {
+	case "time":
+		return paired(a)
+	case "calls a second":
+		return inverse(paired(a))
+	case "p50":
+		return reading{value: p.P50.Ratio, lo: p.P50.Lo, hi: p.P50.Hi, floor: a.NoiseFloor}
+	case "p95":
+		return reading{value: p.P95.Ratio, lo: p.P95.Lo, hi: p.P95.Hi, floor: a.NoiseFloor}
+	case "bytes on the wire":
+		return exact((a.Facts.Sent + a.Facts.Received) / (a.BaseFacts.Sent + a.BaseFacts.Received))
+	case "allocations":
+		return exact(a.Facts.Allocs / a.BaseFacts.Allocs)
+	case "allocated bytes":
+		return exact(a.Facts.AllocBytes / a.BaseFacts.AllocBytes)
+	}
+	fail("%q is nothing that calls have", what)
+	return reading{}
 }
 
 // Message compares gRPC's unary call with its message on a stream. Both were compared with JSON's call.
 func (c *claims) Message(claim int, said claimed) string {
 	unary, stream := c.m.answer(c.dir, "small", "grpcprotobuf"), c.m.answer(c.dir, "stream", "grpcprotobuf")
+	s, _ := c.m.first(c.dir, "stream", "grpcprotobuf")
 	r := paired(quotient(unary, stream))
 	r.floor = max(unary.NoiseFloor, stream.NoiseFloor)
-	return c.add(claim, "time of a message, unary call to stream", r, said)
+	return c.add(claim, "time of a message, unary call to stream", unary.Does, s, r, said)
 }
 
 // Codec compares the time of an op of one codec with that of the other, or the lengths of their bodies.
@@ -206,60 +251,58 @@ func (c *claims) Codec(claim int, op, message, over, under string, said claimed)
 	file := c.dir + "/codecs/rows.txt"
 	r := apart(c.m.codec(file, op, message, over), c.m.codec(file, op, message, under))
 	if op == "size" {
-		op, r = "bytes of", exact(r.value)
+		op, r = "bytes", exact(r.value)
 	}
-	return c.pair(claim, fmt.Sprintf("%s `%s`,", op, message), over, under, r, said)
+	return c.add(claim, fmt.Sprintf("%s, `%s` to `%s`", op, over, under), code(message), c.m.header(file), r, said)
 }
 
-// Echo compares the times of an echoed message, with 50 callers.
-func (c *claims) Echo(claim int, message, over, under string, said claimed) string {
-	row := "Echo/stack=%s/msg=" + message + "/callers=50/conns=20"
-	return c.rows(claim, "time of `"+message+"`, 50 callers,", "/servers/echo.txt", row, over, under, said)
-}
-
-// Server compares the times of small calls of one client to two servers.
-func (c *claims) Server(claim int, client, over, under string, said claimed) string {
-	row := "Cross/client=" + client + "/server=%s"
-	return c.rows(claim, "time of a small call of `"+client+"`, server", "/servers/cross.txt", row, over, under, said)
-}
-
-func (c *claims) rows(claim int, words, file, row, over, under string, said claimed) string {
-	median := func(name string) benchmath.Summary {
-		return c.m.summary("ns/op", c.dir+file, fmt.Sprintf(row, name))
+// of are the figures of a claim.
+func (c *claims) of(claim int) (all []reading) {
+	for _, row := range c.rows {
+		if row.claim == claim {
+			all = append(all, row.readings...)
+		}
 	}
-	return c.pair(claim, words, over, under, apart(median(over), median(under)), said)
-}
-
-func (c *claims) pair(claim int, words, over, under string, r reading, said claimed) string {
-	return c.add(claim, fmt.Sprintf("%s `%s` to `%s`", words, over, under), r, said)
+	return all
 }
 
 // Verdict sums up the figures of a claim.
 func (c *claims) Verdict(claim int) string {
-	if c.of[claim] == nil {
+	if c.of(claim) == nil {
 		fail("claim %d has no figure", claim)
 	}
-	c.shown[claim] = overall(c.of[claim])
+	c.shown[claim] = overall(c.of(claim))
 	return c.shown[claim]
 }
 
-// Count says how often each verdict was shown. Each claim with a figure must have been shown.
+// Count says how often each verdict is made, the most frequent one first, on a line each.
 func (c *claims) Count() string {
-	if len(c.shown) != len(c.of) {
-		fail("%d claims have a verdict, and %d have figures", len(c.shown), len(c.of))
+	count, seen := map[string]int{}, map[int]bool{}
+	for _, row := range c.rows {
+		if !seen[row.claim] {
+			seen[row.claim] = true
+			count[overall(c.of(row.claim))]++
+		}
 	}
-	count := map[string]int{}
-	for _, verdict := range c.shown {
-		count[verdict]++
+	often := slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(count))), func(a, b string) int {
+		return cmp.Compare(count[b], count[a])
+	})
+	for i, verdict := range often {
+		often[i] = fmt.Sprintf("*%s* (%d)", verdict, count[verdict])
 	}
-	var counts []string
-	for _, verdict := range slices.Sorted(maps.Keys(count)) {
-		counts = append(counts, fmt.Sprintf("%s %d", verdict, count[verdict]))
-	}
-	return fmt.Sprintf("Of %d claims: %s.", len(c.shown), strings.Join(counts, ", "))
+	return strings.Join(often, ",\n")
 }
 
-// Figures is the table of all figures.
+// Figures is the table of all figures. Each claim with a figure must have shown its verdict.
 func (c *claims) Figures() string {
-	return strings.TrimSpace(c.table.Markdown())
+	t := table.New(5, "claim", "figure", "here", "claimed", "verdict")
+	t.Columns[0].Words = false
+	for _, row := range c.rows {
+		if c.shown[row.claim] == "" {
+			fail("claim %d has figures, and no verdict", row.claim)
+		}
+		verdict := strings.Replace(overall(row.readings), "void", "–", 1)
+		t.Add(fmt.Sprint(row.claim), row.words, strings.Join(row.cells, "; "), row.readings[0].words, verdict)
+	}
+	return strings.TrimSpace(t.Markdown())
 }

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
+
+	"github.com/rpcbench/rpcbench/internal/report"
 )
 
 // kilo is a thousandth: nanoseconds in microseconds, bytes in kB.
@@ -104,6 +106,16 @@ func (m *maker) measured(unit, file string) map[string][]float64 {
 	}
 	m.rows[key] = all
 	return all
+}
+
+// header is the environment that a file of rows begins with. A file without one has none.
+func (m *maker) header(file string) (s report.Summary) {
+	before, _, _ := strings.Cut(m.read(file), "\nBenchmark")
+	if _, line, found := strings.Cut(before, "# date="); found {
+		line, _, _ = strings.Cut("date="+line, "\n")
+		s.Environment = strings.Fields(line)
+	}
+	return s
 }
 
 // row is a value of the only row of this name in a file, and interval is a ratio with its interval.

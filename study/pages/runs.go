@@ -42,7 +42,8 @@ func (m *maker) runs(dirs []string) (all []report.Summary) {
 
 // parts are the runs of a folder that study/measure.sh filled. The first one that asked has the answer, so a
 // question has one number. "" is the folder itself, if it is a run.
-var parts = []string{"", "workloads", "jsoniter", "stacks", "cores", "variants", "more", "files"}
+var parts = []string{"", "workloads", "workloads-1", "workloads-2", "jsoniter", "stacks", "cores", "variants", "more",
+	"files"}
 
 // within returns the runs that a folder has, or is.
 func (m *maker) within(dir string) (dirs []string) {
@@ -211,6 +212,12 @@ func (m *maker) calls(dir, work, stack string) (base, own float64) {
 	return round(a.BaseNs), round(a.Paired())
 }
 
+// served says how many calls a second those callers made, of JSON and of a stack.
+func (m *maker) served(dir, work, stack string) string {
+	base, own := m.calls(dir, work, stack)
+	return grouped(base) + " and " + grouped(own)
+}
+
 // String is the range of the ratios and the number of runs.
 func (k kin) String() string {
 	if len(k) == 0 {
@@ -313,6 +320,15 @@ func (m *maker) where(dir string) string {
 	}
 	return fmt.Sprintf("[%s, %s, %s%s](%s%s)", machine(run), noted(run, "go"), noted(run, "date"), commit,
 		m.link(dir), page)
+}
+
+// source says where the runs of the first folder were made, and what kind of hour the folders' runs had.
+func (m *maker) source(dirs ...string) string {
+	all := m.run(dirs[0])
+	for _, dir := range dirs[1:] {
+		all.Answers = slices.Concat(all.Answers, m.run(dir).Answers)
+	}
+	return strings.TrimSuffix(m.where(dirs[0])+".\n"+all.Hour(), "\n")
 }
 
 // machine is the processor of a run, and how many cores it has.

@@ -22,7 +22,8 @@ import (
 func (m *maker) tables() map[string]func(of []string) string {
 	return map[string]func([]string) string{
 		"workloads": m.workloadsTable, "situations": m.situationsTable, "turn": m.turnTable, "agree": m.agreeTable,
-		"answer": m.answerTable, "rest": m.restTable,
+		"connections": m.connectionsTable,
+		"answer":      m.answerTable, "rest": m.restTable,
 		"main stacks": m.mainStacksTable, "costs": m.costsTable, "pairs": m.pairsTable, "grid": m.gridTable,
 		"publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable, "stacks": m.stacksTable,
 		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable, "towers": m.towersTable,
@@ -173,6 +174,12 @@ func (m *maker) turnTable(of []string) string {
 	table.Fill(t, all,
 		figure("calls a second", func(a report.Led) string { return a.Value }),
 		figure("CPU of gRPC to JSON", func(a report.Led) string { return sized(led(a)) }),
+		text("gRPC takes", func(a report.Led) string {
+			if !a.Kept() {
+				return t.Noted(report.Says(led(a).Verdict), report.Because(led(a).Reason))
+			}
+			return report.Says(led(a).Verdict)
+		}),
 		figure("switches per call: JSON, gRPC", func(a report.Led) string {
 			return fmt.Sprintf("%.2f, %.2f", a.BaseLoad.Switches, a.StackLoad.Switches)
 		}),
@@ -182,7 +189,46 @@ func (m *maker) turnTable(of []string) string {
 		figure("machine free: JSON, gRPC", func(a report.Led) string {
 			return table.Percent(a.BaseLoad.Idle) + ", " + table.Percent(a.StackLoad.Idle)
 		}))
-	return t.Markdown() + "\n" + m.where(dir) + "."
+	return t.Markdown() + "\n" + m.source(dir)
+}
+
+// connectionsTable has a row for each folder and workload, by the connections that were counted.
+func (m *maker) connectionsTable(of []string) string {
+	type row struct {
+		dir string
+		report.Led
+	}
+	t, rows, dirs := new(table.Table), []row(nil), []string(nil)
+	for i := 0; i+1 < len(of); i += 2 {
+		dirs = append(dirs, of[i])
+		rows = append(rows, row{of[i], *m.led(of[i], of[i+1], "grpcprotobuf")})
+	}
+	both := func(p verdict.Percentile) string {
+		ms := func(ns float64) string { return table.Known(ns, fmt.Sprintf("%.2f", ns/1e6)) }
+		return ms(p.BaseNs) + ", " + ms(p.BaseNs*p.Ratio)
+	}
+	table.Fill(t, rows,
+		figure("connections", func(r row) string {
+			if r.BaseFacts.Connections != r.Facts.Connections {
+				return fmt.Sprintf("JSON %d, gRPC %d", r.BaseFacts.Connections, r.Facts.Connections)
+			}
+			return fmt.Sprint(r.Facts.Connections)
+		}),
+		figure("CPU: JSON, gRPC, µs", func(r row) string {
+			return table.Micros(r.BaseNs) + ", " + table.Micros(r.Paired())
+		}),
+		figure("gRPC to JSON (95 %)", func(r row) string { return sized(r.Led) }),
+		text("gRPC takes", func(r row) string { return says(t, r.Led, nil) }),
+		figure("p50: JSON, gRPC, ms", func(r row) string { return both(r.Percentiles.P50) }),
+		figure("p99: JSON, gRPC, ms", func(r row) string { return both(r.Percentiles.P99) }),
+		figure("calls a second: JSON, gRPC", func(r row) string {
+			if !r.Time.There() {
+				return "" // a planned rate is the same for both
+			}
+			base, own := m.calls(r.dir, r.Workload, r.Stack)
+			return grouped(base) + ", " + grouped(own)
+		}))
+	return t.Filled().Markdown() + "\n" + m.source(dirs...)
 }
 
 func (m *maker) agreeTable(of []string) string {
