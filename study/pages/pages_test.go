@@ -213,6 +213,66 @@ func TestIntervalsAreNotTyped(t *testing.T) {
 }
 
 var (
+	// A figure with a unit, or a range of figures.
+	withUnit = regexp.MustCompile(`(?m)(?:^|[\s(*"≈~])([-+±×]?\d[\d,.]*(?:(?:–| to | and )\d[\d,.]*)?` +
+		`(?: ?(?:%|µs|ns|ms|kB|MB|GB)| times)|\d+\.\d+(?:–| to )\d+\.\d+)(?:\W|$)`)
+	// What is no sentence of the page's: blocks, code, quotations, the targets of links, and rows of published claims.
+	theirs = regexp.MustCompile("(?ms)^```.*?^```|`[^`]*`|^>.*?$|\\]\\([^)]*\\)|^\\| \\d+ \\|.*?$")
+	// What nobody measured: on all pages what workloads send, what the rule asks for and grpc-go's buffer, and on one
+	// page what it plants, supposes or quotes.
+	definitions = map[string]string{
+		"": "1 ms, 25 ms, 50 ms, 100 ms, 200 ms, 2 %, 95 %, 98 %, 1 kB, 1.4 kB, 2 kB, 2.0 kB, 10 kB, 13 kB, 15 kB, " +
+			"18.5 kB, 32 kB, 100 kB, 133 kB",
+		"README.md.tmpl":           "100%",
+		"docs/guarantees.md.tmpl":  "5 %, 1 MB",
+		"docs/limits.md.tmpl":      "25 µs",
+		"docs/method.md.tmpl":      "37 %, 3.2 %, 4 %, 3 %, 10 %, 2.7 %, 5 %, 9 %, 12 %",
+		"docs/own-message.md.tmpl": "9 %",
+		"docs/profile.md.tmpl":     "30 %",
+		"study/method.md.tmpl":     "1.6 µs, 1.96 times, 64 times, 8 kB, 400 ms",
+	}
+)
+
+// TestFiguresAreNotTyped: a sentence of a template with a figure asks a record for it, unless it is a definition.
+func TestFiguresAreNotTyped(t *testing.T) {
+	figures := func(name, text string) (found []string) {
+		for _, m := range withUnit.FindAllStringSubmatch(theirs.ReplaceAllString(typed(t, name, text), "–"), -1) {
+			if !slices.Contains(strings.Split(definitions[""]+", "+definitions[name], ", "), m[1]) {
+				found = append(found, m[1])
+			}
+		}
+		return found
+	}
+	for text, want := range map[string]string{
+		"goccy takes 0.66 to 1.6 times as long":             "0.66 to 1.6 times",
+		"about 40 µs, or more (2.6 times)":                  "40 µs, 2.6 times",
+		`{{bears "about 1.4 times" (about 1.4) 1.4}}`:       "1.4 times",
+		"in 0.8 to 0.9 of that time, with Go 1.26 and 1.27": "0.8 to 0.9",
+		"it saves 8–21 %":                                   "8–21 %",
+		"2.0 kB of JSON, an interval of 95 %":               "",
+		"run `-time 4 ms`, [a file](a/b 30 %)":              "",
+		"> they say 30 % less":                              "",
+		"| 4 | they claim 30 % less |":                      "",
+		`{{printf "%.0f %%" 1.0}}`:                          "",
+	} {
+		require.Equal(t, want, strings.Join(figures("a page", text), ", "), text)
+	}
+	var all []string
+	templates := os.DirFS("templates")
+	require.NoError(t, fs.WalkDir(templates, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(templates, name)
+		for _, figure := range figures(name, string(text)) {
+			all = append(all, name+": "+figure)
+		}
+		return err
+	}))
+	require.Empty(t, all, "typed, and neither read from a record nor a definition")
+}
+
+var (
 	defined  = regexp.MustCompile(`\{\{-? ?\$(\w+) := (?:(print|answer|led) )?\(?(?:print )?(?:\$(\w+) ?)?(?:"([^"]*)")?`)
 	released = regexp.MustCompile(`\{\{release \$(\w+) `)
 	figured  = regexp.MustCompile(`\{\{(?:ratio|times|saved|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
