@@ -376,6 +376,12 @@ func TestCallersOfASweep(t *testing.T) {
 		require.Len(t, m.workloads, 2)
 		for _, w := range m.workloads {
 			require.Equal(t, callers, w.At(nil).AtOnce(), "%s: %s", typed, w.Title)
+			a := report.Answer{Workload: w.Name, Value: report.Saturated}
+			if w.Rate > 0 {
+				a.Value, a.BaseLoad.Completed = "1000", 1
+			}
+			said := report.Summary{Answers: []report.Answer{a}}.Wiring()
+			require.Equal(t, fmt.Sprintf("%d callers; client and server in one process", callers), said, "as a picture says")
 		}
 	}
 }

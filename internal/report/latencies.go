@@ -57,19 +57,24 @@ func (s Summary) tail(a Answer, lo, hi float64) Picture {
 		}
 	}
 	for _, ns := range round(lo, hi) {
-		label := fmt.Sprintf("%g µs", ns/1e3)
+		label := fmt.Sprintf("%.3g µs", ns/1e3)
 		if ns >= 1e6 {
-			label = fmt.Sprintf("%g ms", ns/1e6)
+			label = fmt.Sprintf("%.3g ms", ns/1e6)
 		}
 		p.Levels = append(p.Levels, Tick{y(ns), label})
 	}
 	return p
 }
 
-// round returns three round times from lo to hi, or fewer where there are no more.
-func round(lo, hi float64) (all []float64) {
-	for _, steps := range [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}} {
-		all = nil
+// round returns three round times from lo to hi. These are at least a factor of 1.44 apart, so that there always are
+// three tenths.
+func round(lo, hi float64) []float64 {
+	var tenths []float64
+	for i := 10.; i < 100; i++ {
+		tenths = append(tenths, i/10)
+	}
+	for _, steps := range [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}, tenths} {
+		var all []float64
 		for unit := 1.; unit < hi; unit *= 10 {
 			for _, step := range steps {
 				if ns := unit * step; lo < ns && ns < hi {
@@ -81,5 +86,5 @@ func round(lo, hi float64) (all []float64) {
 			return []float64{all[0], all[n/2], all[n-1]}
 		}
 	}
-	return all
+	return nil
 }

@@ -53,7 +53,9 @@ type Word struct {
 
 // Path is a curve. A part without values between its ends is dashed.
 type Path struct {
-	Y             float64 // of the label
+	X             int     // of the label
+	Y             float64 // of the label; 0 if it stands elsewhere
+	Fit           int     // width of a label that would be wider, or else 0
 	Label         string
 	Drawn, Dashed string
 	Dots          []Dot
@@ -87,14 +89,17 @@ type Machine struct {
 
 // layout is where the parts of a picture are.
 type layout struct {
-	width, left, right int // left and right are of the axis
-	label, dot         int // height of a line's label, and from there to the first dot
+	width, left, right int     // left and right are of the axis
+	label, dot         int     // height of a line's label, and from there to the first dot
+	from               float64 // the ratio that the axis has at least
 }
 
-// A phone has labels above their dots, as text that is made to fit would be too small to read.
+// A phone has labels above their dots, as text that is made to fit would be too small to read. A sweep in a page of the
+// documentation shows how far it is to a half.
 var (
-	phone = layout{width: 400, left: 16, right: 384, label: 24, dot: 11}
-	desk  = layout{width: 1056, left: 320, right: 960, label: 16, dot: -4}
+	phone = layout{width: 400, left: 16, right: 384, label: 24, dot: 11, from: 0.8}
+	desk  = layout{width: 1056, left: 320, right: 960, label: 16, dot: -4, from: 0.8}
+	page  = layout{width: 560, from: 0.5}
 )
 
 const (
@@ -104,18 +109,23 @@ const (
 )
 
 // Picture draws the run alone, as wide as a phone. A dot's tone is its verdict.
-func (s Summary) Picture() Picture { return Draw(Machine{Summary: s}) }
+func (s Summary) Picture() Picture { return phone.draw(Machine{Summary: s}) }
 
 // Wide draws it as wide as a page.
 func (s Summary) Wide() Picture { return desk.draw(Machine{Summary: s}) }
 
 // Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
 // below. A dot's tone is its machine, if there are two. Of sweeps it draws the curves.
-func Draw(machines ...Machine) Picture { return phone.draw(machines...) }
+func Draw(machines ...Machine) Picture {
+	if machines[0].Over != "" {
+		return page.draw(machines...)
+	}
+	return phone.draw(machines...)
+}
 
 func (of layout) draw(machines ...Machine) Picture {
 	first := machines[0]
-	lo, hi := 0.8, 1.25
+	lo, hi := of.from, 1.25
 	for _, m := range machines {
 		for _, l := range m.Led() {
 			if l.Ratio > 0 {
@@ -194,7 +204,7 @@ func scale(lo, hi, from, to float64) func(float64) float64 {
 func ticks(lo, hi float64, place func(float64) float64) (all []Tick) {
 	spread := []float64{0.1, 0.2, 0.5, 1, 2, 5, 10}
 	if hi/lo < 4 {
-		spread = []float64{0.6, 0.8, 1, 1.25, 1.5, 2}
+		spread = []float64{0.5, 0.6, 0.8, 1, 1.25, 1.5, 2}
 	}
 	for _, ratio := range spread {
 		if lo <= ratio && ratio <= hi {

@@ -217,10 +217,11 @@ func library(line string) bool {
 	return strings.Contains(name, "@")
 }
 
-// Hour says what kind of hour it was, if that changes sizes. It is empty if the machine was quiet.
+// Hour says what kind of hour it was, if that changes sizes, by the figures of both CPU and time. It is empty if the
+// machine was quiet.
 func (s Summary) Hour() string {
 	others, varied := 0.0, 0.0
-	for _, l := range s.Led() {
+	for _, l := range slices.Concat(s.Led(), s.Timed()) {
 		others, varied = max(others, l.Others), max(varied, l.BaseVaried)
 	}
 	var said []string
@@ -275,16 +276,16 @@ func (s Summary) said(stack string) string {
 			return ""
 		}
 		cpus := l.saved * l.Rate / 1e9
-		return fmt.Sprintf("At %s calls a second (%s) %s takes %.2f of a CPU %s.", thousands(l.Rate),
-			strings.Replace(l.Does, ", ordinary load", "", 1), label, math.Abs(cpus), fewer(cpus > 0))
+		return fmt.Sprintf("At %s calls a second (%s) %s takes %.2f of a CPU %s than %s.", thousands(l.Rate),
+			strings.Replace(l.Does, ", ordinary load", "", 1), label, math.Abs(cpus), fewer(cpus > 0), Label(s.Base))
 	})
 	first(rateHeading, func(l line) string {
 		times := table.Ratio(l.Ratio) + " times "
 		if Says(l.Verdict) == "same" {
 			times = ""
 		}
-		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls.",
-			strings.Replace(l.Does, "saturated: ", "", 1), label, times)
+		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls as %s.",
+			strings.Replace(l.Does, "saturated: ", "", 1), label, times, Label(s.Base))
 	})
 	for _, much := range [][2]string{{timeHeading, "as long as"}, {s.cpu(), "as much CPU as"}} {
 		if said == nil {

@@ -155,11 +155,13 @@ func TestSentences(t *testing.T) {
 		"each stack has its sentence": {several, []string{
 			"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more.",
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
-		"a planned rate": {planned, []string{"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less."}},
+		"a planned rate": {planned, []string{
+			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON."}},
 		"a planned rate, and a full machine": {full, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less. " +
-				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls."}},
-		"as many calls": {same, []string{"With the machine full (small calls, 50 callers) gRPC serves as many calls."}},
+			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON. " +
+				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls as JSON."}},
+		"as many calls": {same, []string{
+			"With the machine full (small calls, 50 callers) gRPC serves as many calls as JSON."}},
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
 	}
@@ -173,6 +175,10 @@ func TestSentences(t *testing.T) {
 		s.Hour())
 	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())
+	s.Answers[1].Leads, s.Answers[1].CPU = ByCPU, verdict.Figure{Verdict: verdict.Less, Ratio: 0.8, Lo: 0.7, Hi: 0.9}
+	s.Answers[1].Time.BaseVaried = 0.3
+	require.Contains(t, s.Hour(), "varied by 30 %", "which is of time, where CPU leads")
+	s.Answers[1].Time.BaseVaried = 0
 	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
 	s.Answers[0].Time.NoiseFloor = 195.57
 	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, so sizes differ "+
@@ -347,6 +353,12 @@ func TestTails(t *testing.T) {
 	tails := s.Tails()
 	require.Len(t, tails, 2, "callers at a rate wait, also with GOMAXPROCS 1")
 	require.Equal(t, tails[0].Levels, tails[1].Levels, "all have one scale")
+	s.Answers = s.Answers[2:3]
+	for us := 100.; us < 1000; us *= 1.03 {
+		all := verdict.Percentile{BaseNs: us * 1000, StackNs: us * 1000}
+		s.Answers[0].Percentiles = verdict.Percentiles{P50: all, P95: all}
+		require.Len(t, s.Tails()[0].Levels, 3, "all calls take %g µs", us)
+	}
 }
 
 // Nothing in the picture lies outside, and 1 is where the sides meet.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -106,77 +107,99 @@ func (s Summary) Crosses(c Curve) (all []string) {
 // The picture of a sweep: the place of the lowest value, and of the ratios.
 const (
 	lowest      = 72
-	beyond      = 64 // from the highest rate to what is saturated
+	beyond      = 72 // from the highest rate to what is saturated
 	most, least = 56, 256
-	margin      = 26 // of words above and below the ratios
+	margin      = 8  // of the axes above and below the ratios
+	beside      = 12 // from the end of a curve to its label
+	letter      = 7  // width of one
 )
+
+// series is a curve of a run.
+type series struct {
+	Machine
+	Curve
+}
 
 // curves draws sweeps, with ratios from lo to hi.
 func (of layout) curves(machines []Machine, lo, hi float64) Picture {
-	first := machines[0]
-	what, stacks := first.measure(), first.Stacks()
-	p := Picture{Title: first.title(), Width: of.width, Top: most - margin, Bottom: least + margin, Left: 56,
-		Right: of.width - edge, Upwards: true}
-	less, more := "less "+what, "more "+what
-	if len(stacks) == 1 {
-		less, more = Label(stacks[0])+" takes "+less, Label(stacks[0])+" takes "+more
+	first, stack := machines[0], "a stack"
+	if stacks := first.Stacks(); len(stacks) == 1 {
+		stack = Label(stacks[0])
 	}
-	p.Words = []Word{{edge, p.Top + 12, "↑ " + more, false}, {edge, p.Bottom - 6, "↓ " + less, false},
-		{edge, p.Bottom + 33, table.Line(first.Over), false},
-		{edge, p.Bottom + 54, "A dot with its 95 % interval, on a logarithmic axis.", false},
-		{edge, p.Bottom + 70, "Hollow: undecided.", false}}
-	p.Height = p.Bottom + 74
-	y := scale(lo, hi, least, most)
-	p.One, p.Levels = y(1), ticks(lo, hi, y)
-	x, ticks := of.values(machines)
-	p.Ticks = ticks
+	var all []series
+	room := 0 // right of the curves, for their labels
 	for _, m := range machines {
 		for _, c := range m.Curves() {
-			path := m.path(c, x, y)
-			if path.Second = len(p.Paths)%2 == 1; m.Name == "" {
-				path.Label = Label(c[0].Stack)
-			} else if len(stacks) > 1 {
-				path.Label += ", " + Label(c[0].Stack)
-			}
-			p.Paths = append(p.Paths, path)
+			all = append(all, series{m, c})
+			room = min(max(room, letter*utf8.RuneCountInString(all[len(all)-1].label())), of.width/3)
 		}
 	}
-	name(p.Paths)
+	end := of.width - edge - room - beside
+	p := Picture{Title: first.title(), Width: of.width, Top: most - margin, Bottom: least + margin, Left: 60,
+		Right: end + margin, Upwards: true}
+	p.Words = []Word{
+		{edge, p.Top - margin, fmt.Sprintf("Above ×1 %s takes more %s, below less.", stack, first.measure()), false},
+		{edge, p.Bottom + 33, table.Line(first.Over), false}}
+	y := scale(lo, hi, least, most)
+	p.One, p.Levels = y(1), ticks(lo, hi, y)
+	x, ticks := along(all, end)
+	p.Ticks = ticks
+	for i, c := range all {
+		p.Paths = append(p.Paths, c.path(i, x, y))
+	}
+	name(p.Paths, end+beside, room, p.Bottom)
+	p.Height = p.Bottom + 38
+	const read = "With 95 % intervals. Hollow: undecided. Both axes are logarithmic."
+	for _, said := range append(captions(machines), read) {
+		for line := range strings.Lines(table.Wrap(said, (of.width-2*edge)/letter)) {
+			p.Height += 16
+			p.Words = append(p.Words, Word{edge, p.Height, strings.TrimSpace(line), false})
+		}
+	}
+	p.Height += margin
 	return p
 }
 
-// values places what sweeps are over, and labels as many values as there is room for.
-func (of layout) values(machines []Machine) (x func(amount float64) float64, ticks []Tick) {
+// label is the run's name, the stack's, or both where there are several of both.
+func (s series) label() string {
+	switch stack := Label(s.Curve[0].Stack); {
+	case s.Name == "":
+		return stack
+	case len(s.Stacks()) > 1:
+		return s.Name + ", " + stack
+	}
+	return s.Name
+}
+
+// along places what sweeps are over up to an end, and labels as many values as there is room for.
+func along(all []series, end int) (x func(amount float64) float64, ticks []Tick) {
 	var values []float64
-	for _, m := range machines {
-		for _, c := range m.Curves() {
-			for _, a := range c {
-				values = append(values, a.amount())
-			}
+	for _, c := range all {
+		for _, a := range c.Curve {
+			values = append(values, a.amount())
 		}
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
-	highest := float64(of.width - edge - 32)
-	numbers, end := values, highest
+	numbers, highest := values, float64(end)
 	if n := len(values); n > 0 && math.IsInf(values[n-1], 1) {
-		numbers, end = values[:n-1], highest-beyond
+		numbers, highest = values[:n-1], highest-beyond
 	}
 	if len(numbers) == 0 {
 		numbers = []float64{1}
 	}
-	along := scale(numbers[0], max(numbers[len(numbers)-1], 1.01*numbers[0]), lowest, end)
+	rates := scale(numbers[0], max(numbers[len(numbers)-1], 1.01*numbers[0]), lowest, highest)
 	x = func(amount float64) float64 {
 		if math.IsInf(amount, 1) {
-			return highest
+			return float64(end)
 		}
-		return along(amount)
+		return rates(amount)
 	}
 	free := 0.0 // where a label may begin
 	for _, v := range values {
 		said := Saturated
 		if !math.IsInf(v, 1) {
-			said = strconv.FormatFloat(v, 'g', 10, 64)
+			said = thousands(v)
 		}
 		tick, half := Tick{At: x(v)}, 4*float64(len(said))
 		if tick.At-half >= free {
@@ -187,12 +210,20 @@ func (of layout) values(machines []Machine) (x func(amount float64) float64, tic
 	return x, ticks
 }
 
-// path draws a sweep of the machine. The line to what is saturated is dashed.
-func (m Machine) path(c []Led, x, y func(float64) float64) *Path {
-	path := &Path{Label: m.Name}
-	for i, a := range c {
+// Break is where the axis along is broken before what is saturated, which has no place among rates; or else 0.
+func (p Picture) Break() float64 {
+	if last := len(p.Ticks) - 1; last > 0 && p.Ticks[last].Label == Saturated {
+		return p.Ticks[last].At - beyond/2
+	}
+	return 0
+}
+
+// path draws the nth curve. The line to what is saturated is dashed.
+func (s series) path(n int, x, y func(float64) float64) *Path {
+	path := &Path{Label: s.label(), Second: n%2 == 1}
+	for i, a := range s.Curve {
 		d := a.dot(y)
-		d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(m.value(a.Answer)+": "+d.Title)
+		d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(s.value(a.Answer)+": "+d.Title)
 		switch {
 		case i == 0:
 			path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)
@@ -206,15 +237,20 @@ func (m Machine) path(c []Led, x, y func(float64) float64) *Path {
 	return path
 }
 
-// name places the label of each path at its end: the uppermost one above, all others below.
-func name(paths []*Path) {
-	end := func(path *Path) Dot { return path.Dots[len(path.Dots)-1] }
+// name places the label of each path beside its end, from x on and as wide as there is room, and below the one above.
+func name(paths []*Path, x, room, bottom int) {
+	end := func(path *Path) float64 { return path.Dots[len(path.Dots)-1].At }
 	paths = slices.Clone(paths)
-	slices.SortStableFunc(paths, func(a, b *Path) int { return cmp.Compare(end(a).At, end(b).At) })
+	slices.SortStableFunc(paths, func(a, b *Path) int { return cmp.Compare(end(a), end(b)) })
 	for i, path := range paths {
-		path.Y = end(path).Hi - 7
-		if i > 0 {
-			path.Y = max(end(path).Lo+16, paths[i-1].Y+15)
+		if path.X, path.Y = x, end(path)+4; i > 0 {
+			path.Y = max(path.Y, paths[i-1].Y+15)
 		}
+		if letter*utf8.RuneCountInString(path.Label) > room {
+			path.Fit = room
+		}
+	}
+	for i := range slices.Backward(paths) { // up again where the last ones came too low
+		paths[i].Y = min(paths[i].Y, float64(bottom-15*(len(paths)-1-i)))
 	}
 }

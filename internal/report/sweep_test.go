@@ -60,9 +60,13 @@ func TestSweep(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
 	}
-	behind := swept("1000 1.25", "2000 0.5")
-	behind.Answers[1].BaseLoad.Completed, behind.Answers[1].StackLoad.Completed = 0.97, 1
-	require.Len(t, behind.Curves()[0], 1, "a rate that the base did not keep")
+	for _, completed := range [][2]float64{{0.45, 1}, {1, 0.45}, {0.97, 1}} {
+		behind := swept("1000 1.25", "20000 0.49")
+		behind.Answers[1].BaseLoad.Completed, behind.Answers[1].StackLoad.Completed = completed[0], completed[1]
+		p := Draw(Machine{"structured", behind})
+		require.Len(t, p.Paths[0].Dots, 1, "a rate of which %g were completed", completed)
+		require.Len(t, p.Ticks, 1)
+	}
 	callers := swept("1 0.5", "8 2")
 	callers.Over = "callers"
 	for i := range callers.Answers {
@@ -91,9 +95,9 @@ func TestPictureOfSweep(t *testing.T) {
 	for _, tick := range p.Ticks {
 		labels = append(labels, tick.Label)
 	}
-	require.Equal(t, []string{"1000", "4000", "", "10000", "20000", "saturated"}, labels)
+	require.Equal(t, []string{"1,000", "4,000", "", "10,000", "20,000", "saturated"}, labels)
 	dots := p.Paths[1].Dots
-	for i, value := range []string{"1000", "4000", "saturated"} {
+	for i, value := range []string{"1,000", "4,000", "saturated"} {
 		require.Equal(t, at(p.Ticks, value), dots[i].X, value)
 	}
 	require.Equal(t, at(p.Levels, "×0.8"), dots[0].At)
@@ -102,24 +106,47 @@ func TestPictureOfSweep(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[0].X, dots[0].At, dots[1].X, dots[1].At), p.Paths[1].Drawn)
 	require.Equal(t, fmt.Sprintf("M%g %gL%g %g", dots[1].X, dots[1].At, dots[2].X, dots[2].At), p.Paths[1].Dashed)
 	require.True(t, p.Paths[0].Dots[3].Hollow)
-	require.Equal(t, "↑ gRPC takes more CPU", p.Words[0].Text)
+	require.Equal(t, "Above ×1 gRPC takes more CPU, below less.", p.Words[0].Text)
 	require.Equal(t, "CPU of gRPC, in multiples of JSON's", p.Title)
+	require.Positive(t, at(p.Levels, "×0.5"))
+	require.Greater(t, p.Break(), at(p.Ticks, "20,000"), "the axis breaks behind the highest rate")
+	require.Less(t, p.Break(), at(p.Ticks, "saturated"))
+	near := swept("1000 1", "5000 1")
+	require.Zero(t, near.Picture().Break())
+	require.Positive(t, at(Draw(Machine{"near", near}).Levels, "×0.5"), "a page shows how far it is to a half")
 
 	var svg strings.Builder
 	require.NoError(t, p.SVG(&svg))
 	require.Contains(t, svg.String(), `d="`+p.Paths[1].Dashed+`"`)
-	require.Less(t, p.Paths[0].Y, p.Paths[0].Dots[4].Hi, "the upper label is above its end")
-	require.Greater(t, p.Paths[1].Y, p.Paths[1].Dots[2].Lo, "and the lower one below")
+	require.Contains(t, svg.String(), fmt.Sprintf(`class="gap" d="M%g `, p.Break()))
+	for _, path := range p.Paths {
+		end := path.Dots[len(path.Dots)-1]
+		require.InDelta(t, end.At, path.Y, 15, "the label of %s stands beside its end", path.Label)
+		require.Greater(t, path.X, p.Right, "on no line")
+		require.LessOrEqual(t, path.X+letter*len(path.Label), p.End())
+	}
 
 	two := swept("1 0.8", "1 0.8")
 	two.Answers[1].Stack = "drpc"
 	p = Draw(Machine{"a", two}, Machine{"b", two})
-	require.Equal(t, "↑ more CPU", p.Words[0].Text, "of several stacks")
+	require.Equal(t, "Above ×1 a stack takes more CPU, below less.", p.Words[0].Text)
 	for i, label := range []string{"a, gRPC", "a, drpc", "b, gRPC", "b, drpc"} {
 		require.Equal(t, label, p.Paths[i].Label)
 		if i > 0 {
 			require.GreaterOrEqual(t, p.Paths[i].Y-p.Paths[i-1].Y, 15., "%s on another label", label)
 		}
+	}
+
+	long := Draw(Machine{strings.Repeat("long ", 20), other}).Paths[0]
+	require.Equal(t, page.width/3, long.Fit, "a label that is too long is made to fit")
+	low := swept()
+	for i := range 12 {
+		a := swept("1 0.1").Answers[0]
+		a.Stack = fmt.Sprint(i)
+		low.Answers = append(low.Answers, a)
+	}
+	for _, path := range low.Picture().Paths {
+		require.LessOrEqual(t, path.Y, float64(least+margin), "labels stay beside the axes")
 	}
 
 	for reason, s := range map[string]Summary{"one value": swept("5 1"), "saturated alone": swept("saturated 1"),
@@ -128,4 +155,49 @@ func TestPictureOfSweep(t *testing.T) {
 		require.NoError(t, s.SVG(&svg))
 		require.NotRegexp(t, `NaN|Inf`, svg.String(), reason)
 	}
+}
+
+// A picture says of what machine and of which callers, connections and processes it is; what differs is left out.
+func TestWiring(t *testing.T) {
+	wired := func(workloads ...string) Summary {
+		s := swept()
+		for _, w := range workloads {
+			a := swept("5000 0.5").Answers[0]
+			a.Workload, a.BaseFacts, a.Facts = w, &Counts{Connections: 100}, &Counts{Connections: 1}
+			a.BaseLoad.Completed = 1
+			s.Answers = append(s.Answers, a)
+		}
+		s.Environment = []string{"date=2026-11-26", "go=go1.27.4", "cpu=AMD-EPYC", "cores=2"}
+		return s
+	}
+	apart := wired("apart.rate.1000", "apart.rate.5000", "apart.saturated")
+	apart.Answers[2].Value, apart.Answers[2].BaseLoad.Completed = Saturated, 0
+	conns := wired("apart.callers.50.conns.5", "apart.callers.50.conns.20")
+	conns.Answers[0].Facts, conns.Answers[0].BaseFacts = &Counts{Connections: 5}, &Counts{Connections: 5}
+	one := wired("rate.1000")
+	one.Answers[0].Facts = nil
+	remote := wired("callers.1")
+	remote.Remote = true
+	for want, s := range map[string]Summary{
+		"100 callers; JSON on 100 connections, gRPC on 1 connection; client and server in two processes": apart,
+		"50 callers; client and server in two processes":                                                 conns,
+		"100 callers; JSON on 100 connections; client and server in one process":                         one,
+		"1 caller; JSON on 100 connections, gRPC on 1 connection; servers in other programs":             remote,
+		"100 callers": wired("rate.1000", "apart.rate.5000"),
+	} {
+		if want == "100 callers" {
+			s.Answers[0].BaseFacts, s.Answers[0].Facts = nil, nil
+		}
+		require.Equal(t, want, s.Wiring())
+	}
+	said := func(machines ...Machine) (all string) {
+		for _, w := range Draw(machines...).Words {
+			all += " " + w.Text
+		}
+		return all
+	}
+	require.Contains(t, said(Machine{"small", apart}, Machine{"2 kB", apart}), " AMD EPYC, 2 CPUs, go1.27.4, 2026-11-26. "+
+		apart.Wiring()+". With")
+	require.Contains(t, said(Machine{"small", apart}, Machine{"2 kB", conns}), " 2 kB: AMD EPYC, 2 CPUs, go1.27.4, "+
+		"2026-11-26. "+conns.Wiring()+". With")
 }
