@@ -126,7 +126,8 @@ type repeat struct {
 // kin are the recorded runs of one kind that made the same comparison, the lowest ratio first.
 type kin []repeat
 
-// kind names a comparison and how it was made: callers who last have a ratio of CPU time, and servers apart a load.
+// kind names a comparison and how it was made: callers who last have a ratio of CPU time, and servers apart a load. The
+// method that is made of samples has one name, so messages of one's own are told apart by their sizes, too.
 func kind(s report.Summary, a report.Answer) string {
 	call := ""
 	if s.Call != nil {
@@ -191,14 +192,14 @@ func (m *maker) release(dir, release string) string {
 }
 
 // among are the recorded runs that asked one question, by one of several workloads, with the Go release of a folder and
-// on a machine that others left alone.
+// on a machine that others left alone. A rate that was not kept does not count.
 func (m *maker) among(dir, stack string, works ...string) (all kin) {
 	released := noted(m.run(dir), "go")
 	for key, k := range m.recorded() {
 		fields := strings.Fields(key)
 		if slices.Contains(works, fields[0]) && fields[1] == stack && fields[2] == "httpjson" && fields[3] == released {
-			busy := func(r repeat) bool { return r.Others > verdict.BusyMachine }
-			all = append(all, slices.DeleteFunc(slices.Clone(k), busy)...)
+			void := func(r repeat) bool { return r.Others > verdict.BusyMachine || !r.Kept() }
+			all = append(all, slices.DeleteFunc(slices.Clone(k), void)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b repeat) int { return cmp.Compare(a.Ratio, b.Ratio) })
@@ -306,6 +307,12 @@ func quotient(a, b *report.Led) *report.Led {
 
 // where says where the runs of a folder were made, and links the folder, or the report of a run.
 func (m *maker) where(dir string) string {
+	words, link := m.origin(dir)
+	return "[" + words + "](" + link + ")"
+}
+
+// origin is where without Markdown.
+func (m *maker) origin(dir string) (words, link string) {
 	run, page := m.run(m.within(dir)[0]), ""
 	if _, err := os.Stat(filepath.Join(m.root, dir, "summary.json")); err == nil {
 		page = "/report.md"
@@ -318,8 +325,7 @@ func (m *maker) where(dir string) string {
 	if commit != "" { // older results of programs that go install made have none
 		commit = ", commit " + commit
 	}
-	return fmt.Sprintf("[%s, %s, %s%s](%s%s)", machine(run), noted(run, "go"), noted(run, "date"), commit,
-		m.link(dir), page)
+	return fmt.Sprintf("%s, %s, %s%s", machine(run), noted(run, "go"), noted(run, "date"), commit), m.link(dir) + page
 }
 
 // source says where the runs of the first folder were made, and what kind of hour the folders' runs had.

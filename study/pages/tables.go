@@ -3,8 +3,10 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
@@ -113,55 +115,96 @@ func (m *maker) situationsTable(of []string) string {
 	return t.Markdown() + "\n" + m.where(dir) + "."
 }
 
-// answerTable is README's. Each row is a question, asked by the first of its workloads. The others ask it with other
-// callers or without TLS, and only their records count in the range.
+// answerTable is README's: calls at rates and saturated, of one wiring, which stands above. For each sweep it takes the
+// folder, how the table calls its messages, and a workload for each row. Workloads behind a | are the same one under
+// another name, and their records count in the range. A rate that was not kept has no row.
 func (m *maker) answerTable(of []string) string {
-	dir, t := of[0], new(table.Table)
-	var all []report.Led
-	ranges := map[string]string{}
-	for _, question := range of[1:] {
-		works := strings.Split(question, "|")
-		a := *m.led(dir, works[0], "grpcprotobuf")
-		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
+	t := new(table.Table)
+	var dirs, names []string
+	var all []atRate
+	for len(of) > 0 {
+		if _, err := os.Stat(filepath.Join(m.root, of[0], "summary.json")); err == nil {
+			dirs, names, of = append(dirs, of[0]), append(names, of[1]), of[2:]
+			continue
+		}
+		if a := m.atRate(dirs[len(dirs)-1], names[len(names)-1], strings.Split(of[0], "|")); a.Kept() {
+			all = append(all, a)
+		}
+		of = of[1:]
 	}
-	waits := func(a report.Led) bool { return a.Leads == report.ByTime && a.GOMAXPROCS != 1 }
 	table.Fill(t, all,
-		text("calls", func(a report.Led) string {
-			if a.Rate > 0 {
-				return a.Does + ": " + grouped(a.Rate) + " a second"
+		text("calls", func(a atRate) string { return a.calls }),
+		figure("JSON's CPU per call, µs", func(a atRate) string { return table.Micros(a.BaseNs) }),
+		figure("CPU of gRPC to JSON (95 %)", func(a atRate) string {
+			if a.Verdict == verdict.Less || a.Verdict == verdict.More {
+				return sized(a.Led)
 			}
-			return a.Does
+			return sized(a.Led) + " " + report.Says(a.Verdict)
 		}),
-		text("processes, cores", func(a report.Led) string {
-			return fmt.Sprintf("%d, %d", map[bool]int{true: 2, false: 1}[a.BaseMeans.ServerCPUNs > 0], a.GOMAXPROCS)
-		}),
-		text("figure", func(a report.Led) string {
-			return map[bool]string{true: "wait", false: "CPU"}[waits(a)]
-		}),
-		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
-		figure("gRPC to JSON (95 %)", sized),
-		text("gRPC takes", func(a report.Led) string {
-			words := map[verdict.Verdict]string{verdict.Less: "less CPU", verdict.More: "more CPU"}
-			if waits(a) {
-				words = map[verdict.Verdict]string{verdict.Less: "a shorter wait", verdict.More: "a longer wait"}
-			}
-			return cmp.Or(words[a.Verdict], string(a.Verdict))
-		}),
-		figure("all records", func(a report.Led) string { return ranges[a.Workload] }),
-		figure("p50: JSON, gRPC, µs", func(a report.Led) string {
-			p := m.answer(dir, a.Workload, a.Stack).Percentiles.P50
+		figure("all records", func(a atRate) string { return a.records.String() }),
+		figure("p50: JSON, gRPC, µs", func(a atRate) string {
+			p := a.Percentiles.P50
 			return table.Micros(p.BaseNs) + ", " + table.Micros(p.BaseNs*p.Ratio)
 		}),
-		figure("calls a second: JSON, gRPC", func(a report.Led) string {
-			if a.Rate > 0 {
-				return grouped(a.Rate) + ", " + grouped(a.Rate)
-			}
-			base, own := m.calls(dir, a.Workload, a.Stack)
-			return grouped(base) + ", " + grouped(own)
-		}),
-		figure("saved per call, µs", func(a report.Led) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
-	hour := strings.ReplaceAll(m.run(dir).Hour(), "the base's time moved", "JSON's own time varied")
-	return t.Markdown() + "\n" + m.where(dir) + ".\n" + hour
+		figure("calls a second: JSON, gRPC", func(a atRate) string { return grouped(a.base) + ", " + grouped(a.own) }))
+	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
+	for i, dir := range dirs {
+		made += "\n" + strings.Replace(m.run(dir).Hour(), "not quiet:", "not quiet ("+names[i]+"):", 1)
+	}
+	return made
+}
+
+// atRate is a row of a sweep over calls a second: by CPU, with the records of the same calls and connections.
+type atRate struct {
+	report.Led
+	calls     string
+	base, own float64 // calls a second
+	records   kin
+}
+
+func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
+	row.Led = *m.led(dir, works[0], "grpcprotobuf")
+	if !row.OfCPU {
+		fail("%s has no CPU of %s", dir, works[0])
+	}
+	row.records = slices.DeleteFunc(m.among(dir, row.Stack, works...), func(r repeat) bool {
+		return connections(r.Answer) != connections(row.Answer)
+	})
+	if row.Value == report.Saturated {
+		row.calls = messages + ", saturated"
+		row.base, row.own = m.calls(dir, works[0], row.Stack)
+		return row
+	}
+	rate, err := strconv.ParseFloat(row.Value, 64)
+	if err != nil {
+		fail("%s: %s is at no rate", dir, works[0])
+	}
+	row.base, row.own, row.calls = rate, rate, messages+", "+grouped(rate)+" a second"
+	return row
+}
+
+// connections are those of the base and of the stack, or none if they were not counted.
+func connections(a report.Answer) (n [2]int64) {
+	if a.BaseFacts != nil && a.Facts != nil {
+		n = [2]int64{a.BaseFacts.Connections, a.Facts.Connections}
+	}
+	return n
+}
+
+// wired says where sweeps were made, and with what around their calls, which they must have in common.
+func (m *maker) wired(dirs, names []string) string {
+	var made, links []string
+	var wiring string
+	for i, s := range m.runs(dirs) {
+		if w := s.Wiring(); i > 0 && w != wiring {
+			fail("%s has %s, and %s has %s", dirs[0], wiring, dirs[i], w)
+		} else if wiring = w; !strings.Contains(w, "connection") {
+			fail("%s does not tell its connections", dirs[i])
+		}
+		words, link := m.origin(dirs[i])
+		made, links = append(made, words), append(links, "["+names[i]+"]("+link+")")
+	}
+	return strings.Join(slices.Compact(made), " and ") + ".\n" + wiring + ".\nRecords: " + strings.Join(links, ",\n") + "."
 }
 
 func (m *maker) turnTable(of []string) string {

@@ -56,10 +56,13 @@ func record(t *testing.T) (root string) {
 		}
 		s := runs[c[0]]
 		if value, ok := strings.CutPrefix(a.Does, "calls a second: "); ok {
-			s.Over, a.Value = "calls a second", value
+			s.Over, a.Value, a.Leads, a.CPU = "calls a second", value, report.ByCPU, a.Time
 			a.BaseLoad, a.StackLoad = verdict.Load{Switches: 7, Idle: 0.7}, verdict.Load{Switches: 11, Idle: 0.6}
+			a.CPU.BaseNs, a.BaseFacts.Connections, a.Facts.Connections = 55_000, 100, 1
+			if value != report.Saturated {
+				a.Time, a.BaseLoad.Completed, a.StackLoad.Completed = verdict.Figure{}, 1, 1
+			}
 			a.BaseFacts.Writes, a.Facts.Writes = 0.9, 0.4
-			a.BaseFacts.Connections, a.Facts.Connections = 100, 1
 			a.BaseMeans.ServerCPUNs = 12_000
 			a.Percentiles.P50 = verdict.Percentile{BaseNs: 600_000, StackNs: 470_000, Ratio: 0.8}
 		}
@@ -111,16 +114,24 @@ func TestMadePage(t *testing.T) {
 func another(t *testing.T, change func(s *report.Summary)) (root string) {
 	t.Helper()
 	root = record(t)
-	s, err := report.Read(root + "/quiet/workloads")
+	again(t, root, "quiet/workloads", "more", func(s *report.Summary) {
+		s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
+		s.Answers[0].Time.Ratio = 1.7
+		change(s)
+	})
+	return root
+}
+
+// again writes a run of a record into another folder, or the same, with a change.
+func again(t *testing.T, root, from, to string, change func(s *report.Summary)) {
+	t.Helper()
+	s, err := report.Read(root + "/" + from)
 	require.NoError(t, err)
-	s.Answers = slices.DeleteFunc(s.Answers, func(a report.Answer) bool { return a.Workload != "small-1-caller" })
-	s.Answers[0].Time.Ratio = 1.7
 	change(&s)
 	data, err := json.Marshal(s)
 	require.NoError(t, err)
-	write(t, root, "more/summary.json", string(data))
-	write(t, root, "more/bench.txt", "")
-	return root
+	write(t, root, to+"/summary.json", string(data))
+	write(t, root, to+"/bench.txt", "")
 }
 
 // TestRunsOfOneKind: a run has a range with those alone that made its comparison in its way.
@@ -132,9 +143,11 @@ func TestRunsOfOneKind(t *testing.T) {
 		"another machine":       {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
 		"another release of Go": {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.70 (1)"},
 		"another base":          {func(s *report.Summary) { s.Base = "rawtcp" }, "1.70 (1)"},
-		"another method":        {func(s *report.Summary) { s.Call = &report.Call{Method: "a.B/C"} }, "1.70 (1)"},
-		"callers who last":      {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.70 (1)"},
-		"a server apart":        {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.70 (1)"},
+		"another method": {func(s *report.Summary) {
+			s.Call = &report.Call{Method: "a.B/C", Bodies: make([]report.Body, 1)}
+		}, "1.70 (1)"},
+		"callers who last": {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.70 (1)"},
+		"a server apart":   {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.70 (1)"},
 		"CPU time, which leads": {func(s *report.Summary) {
 			s.Answers[0].Leads = report.ByCPU
 			s.Answers[0].CPU = verdict.Figure{Verdict: verdict.More, Ratio: 1.3, Lo: 1.2, Hi: 1.4}
@@ -181,6 +194,60 @@ func TestAmong(t *testing.T) {
 	}
 }
 
+// TestAnswerTable: a rate that was not kept has no row, and its record does not count in a range. Nor do records whose
+// callers had other connections. All sweeps of a table have one wiring.
+func TestAnswerTable(t *testing.T) {
+	const table = `table "answer" "rates" "small" "apart.rate.900" "apart.saturated"`
+	for reason, c := range map[string]struct {
+		change func(a *report.Answer)
+		ranged string
+	}{
+		"the same calls":        {func(a *report.Answer) { a.CPU.Ratio = 1.5 }, "| 1.40–1.50 (2) |"},
+		"a rate not kept":       {func(a *report.Answer) { a.BaseLoad.Completed = 0.45 }, "| 1.40 (1) |"},
+		"other connections":     {func(a *report.Answer) { a.Facts.Connections = 100 }, "| 1.40 (1) |"},
+		"connections not known": {func(a *report.Answer) { a.Facts = nil }, "| 1.40 (1) |"},
+	} {
+		root := record(t)
+		again(t, root, "rates", "more", func(s *report.Summary) {
+			c.change(&s.Answers[1])
+		})
+		require.Contains(t, filled(t, root, table), c.ranged, reason)
+	}
+
+	root := record(t)
+	again(t, root, "rates", "rates", func(s *report.Summary) {
+		s.Answers[1].BaseLoad.Completed, s.Answers[1].StackLoad.Completed = 0.45, 1
+		s.Answers[0].CPU.BaseVaried = 0.6
+	})
+	made := filled(t, root, table)
+	require.NotContains(t, made, "900 a second")
+	require.Contains(t, made, "| small, saturated |")
+	require.Contains(t, made, "The machine was not quiet (small): JSON's own time varied by 60 %")
+
+	for _, c := range []struct {
+		folder, want string
+		change       func(a *report.Answer)
+	}{
+		{"rates2", "rates has 100 callers; JSON on 100 connections, gRPC on 1 connection; client and server in two " +
+			"processes, and rates2 has 100 callers; JSON on 20 connections", func(a *report.Answer) {
+			a.BaseFacts.Connections = 20
+		}},
+		{"rates2", "rates2 has no CPU of apart.payload", func(a *report.Answer) {
+			a.CPU, a.Time = verdict.Figure{}, a.CPU
+		}},
+		{"rates", "rates does not tell its connections", func(a *report.Answer) { a.BaseFacts, a.Facts = nil, nil }},
+	} {
+		root := record(t)
+		again(t, root, c.folder, c.folder, func(s *report.Summary) {
+			for i := range s.Answers {
+				c.change(&s.Answers[i])
+			}
+		})
+		_, err := fill(root, "{{"+table+` "rates2" "2.0 kB" "apart.payload.flex.1kB.rate.1000"}}`)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
 // TestPicture: a picture has the figures, the order and the words of the table of workloads, or those of sweeps.
 func TestPicture(t *testing.T) {
 	m := in(record(t))
@@ -202,8 +269,9 @@ func TestPicture(t *testing.T) {
 	require.NoError(t, m.page("docs/page.md.tmpl", `{{picture "docs/rates.svg" "rates" "small call" "rates2" "2.0 kB"}}`))
 	require.Equal(t, []string{
 		"small call, 900 calls a second: 1.40 (1.26–1.54), more", "small call, saturated: 0.70 (0.63–0.77), less",
-		"2.0 kB, 1000 calls a second: 0.90 (0.81–0.99), less",
+		"2.0 kB, 1000 calls a second: 0.90 (0.81–0.99), undecided",
 	}, titles("docs/rates.svg"))
+	require.Contains(t, string(m.made["docs/rates.svg"]), ">A Machine, 2 CPUs, go1.26.8, 2026-11-23. 100 callers; JSON ")
 }
 
 // TestRecordsOfClaims: a figure from elsewhere than the page's folder says in what its record differs.
