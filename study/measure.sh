@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Measures what README.md, docs/ and study/ publish, in parts of ten minutes or less. Needs Go, git and a quiet machine.
+# Measures what README.md, docs/ and study/ publish, in parts of a quarter of an hour or less, with the newest Go release.
+# Needs Go, git and a quiet machine.
 #
-#   study/measure.sh study/results/<folder>          every part of the evening that is not there: 64 minutes
+#   study/measure.sh study/results/<folder>          every part of the hour that is not there: 85 minutes
 #   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
@@ -9,18 +10,27 @@
 # whose hash state.txt keeps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+GOTOOLCHAIN=$(tail -n 1 .ci/releases)
+export GOTOOLCHAIN
 fail() { printf 'measure: %s\n' "$*" >&2; exit 2; }
 out=${1-}
 [[ $out == study/results/* ]] || fail "name a folder, such as study/results/$(date -u +%F)-epyc-2vcpu"
 shift
 
-# The evening: each part and its minutes, about.
-evening=(workloads:10 jsoniter:9 stacks:4 cores:4 variants:5 more:8 vt:2 connect-gzip:1 unix:1 codecs:7
-  sonic:1 rows:1 servers:2 own:8)
-# Kept from the evening in which their code last changed.
-second=(grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+# The hour that pages are made from: each part and its minutes, about.
+hour=(run:2 rates-small:8 rates-structured:9 conns-small:3 conns-structured:3 conns-1-5000:2 conns-5-5000:2
+  conns-20-5000:2 conns-100-5000:2 jsoniter:6 list:3 list-127:2 workloads-1:14 workloads-2:9 stacks:4 variants:5
+  cores:3 codecs:7)
+# Kept from the hour in which their code last changed.
+second=(more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6
+  why:10 apart:2 calibration:120)
 
-others="grpcservehttp connectrpc httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
+others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
+cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
+cores+=,small-load-one-core,small-load-wait,small-saturated-wait,drawn-load
+core=small,structured-1kB,cold-tls,mixed,structured-10kB,bytes-1kB,bytes-10kB,bytes-100kB,stream,cold,cold-4g,headers
+samples=study/results/2026-11-26-epyc-2vcpu-morning/list-samples
+list() { rpcbench run -request $samples/request.json -reply $samples/reply.json "$@"; } # 1,000 small records
 rpcbench() { go run ./cmd/rpcbench "$@"; }
 bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
 calls() { bench -full -test.bench "^BenchmarkCall\$/$1" -test.benchtime "$2" -stacks "$3"; } # workloads, how long, stacks
@@ -32,14 +42,35 @@ codec() { # a codec, how long, and perhaps a pattern of messages
 
 measure() { # a part, and the folder to make
   case $1 in
-  workloads) rpcbench run -thorough -time 6s -out "$2" ;;
-  jsoniter) rpcbench run -thorough -time 5s -out "$2" httpjsoniter ;;
-  stacks) rpcbench run -thorough -workloads small -out "$2" $others ;;
-  cores) rpcbench run -thorough -workloads small-apart -out "$2" $others ;;
+  run) rpcbench run -out "$2" ;;
+  rates-small)
+    rpcbench run -rate 1000,2000,5000,10000,20000,saturated -apart -time 5s -out "$2" grpcprotobuf
+    ;;
+  rates-structured)
+    rpcbench run -payload flex.1kB -rate 1000,2000,5000,10000,saturated -apart -time 5s -out "$2" grpcprotobuf
+    ;;
+  conns-small) rpcbench run -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf ;;
+  conns-structured)
+    rpcbench run -payload flex.1kB -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf
+    ;;
+  conns-*-5000)
+    conns=${1#conns-} conns=${conns%-5000}
+    rpcbench run -callers 100 -conns "$conns" -rate 5000 -apart -time 5s -out "$2" grpcprotobuf
+    ;;
+  jsoniter)
+    rpcbench run -thorough -time 5s -out "$2" httpjsoniter \
+      -workloads small,mixed,structured-1kB,structured-saturated-tls,structured-load-tls
+    ;;
+  list) list -time 5s -base httpjson@go1.26.8 -out "$2" httpjson@go1.27.4 ;;
+  list-127) list -thorough -time 5s -out "$2" grpcprotobuf ;;
+  workloads-1) rpcbench run -thorough -time 5s -workloads "$cores" -out "$2" grpcprotobuf ;;
+  workloads-2) rpcbench run -thorough -time 5s -workloads "$core" -out "$2" grpcprotobuf ;;
+  stacks) rpcbench run -thorough -time 4s -workloads small -out "$2" httpjsoniter $others ;;
+  cores) rpcbench run -thorough -time 4s -workloads small-apart -out "$2" $others ;;
   variants)
-    rpcbench run -thorough -time 5s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
+    rpcbench run -thorough -time 4s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
       grpcservehttp.vt connectrpc.vt connectrpc.gzip connectrpc.h2c connectrpc.grpc connectrpc.grpcweb \
-      connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjsoniter.fastest
+      connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjson.v2 httpjsoniter.fastest
     ;;
   more)
     go -C stacks/more run ./cmd/bench run -thorough -time 5s -workloads small,small-apart -out ../../"$2" \
@@ -161,13 +192,13 @@ state() { git ls-files -s | grep -vE '\s(docs|study/(pages|results))/|\.md$' | g
 
 [ -z "$(git status --porcelain -- . ":!$out")" ] ||
   fail "commit or remove what git status shows: a figure is of a commit"
-parts=("${evening[@]}")
+parts=("${hour[@]}")
 if [ $# -gt 0 ]; then
   parts=()
   for name; do
-    for known in "${evening[@]}" "${second[@]}"; do [ "${known%:*}" = "$name" ] && parts+=("$known"); done
+    for known in "${hour[@]}" "${second[@]}"; do [ "${known%:*}" = "$name" ] && parts+=("$known"); done
   done
-  [ ${#parts[@]} -eq $# ] || fail "the parts are ${evening[*]%:*}, and ${second[*]%:*}"
+  [ ${#parts[@]} -eq $# ] || fail "the parts are ${hour[*]%:*}, and ${second[*]%:*}"
 fi
 tests=$(mktemp)
 trap 'rm -f "$tests" "$tests.codecs"' EXIT

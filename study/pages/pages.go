@@ -121,7 +121,8 @@ func (m *maker) functions() template.FuncMap {
 		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"file": m.read, "lines": m.lines, "picture": m.picture,
-		"run": m.run, "release": m.release, "kin": m.kin, "among": m.among, "served": m.served,
+		"run": m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
+		"leads": m.leads, "warning": m.warning,
 		"link": m.link, "where": m.where, "source": m.source, "stacks": stacks.All, "synopsis": m.synopsis,
 		"library": m.versioned,
 	}

@@ -206,6 +206,33 @@ func (m *maker) among(dir, stack string, works ...string) (all kin) {
 	return all
 }
 
+// wired are those of among that asked at one rate, 0 for callers who call again at once, and with one number of
+// connections of JSON and of the stack, as far as the records have these.
+func (m *maker) wired(dir, stack string, rate, base, own int, works ...string) kin {
+	return slices.DeleteFunc(m.among(dir, stack, works...), func(r repeat) bool {
+		counted := r.BaseFacts != nil && r.Facts != nil
+		return rate > 0 && r.Rate > 0 && int(r.Rate) != rate ||
+			counted && (int(r.BaseFacts.Connections) != base || int(r.Facts.Connections) != own)
+	})
+}
+
+// Waits is the range of a stack's median wait, and Calls of how many calls it answers, both in times the base's.
+func (k kin) Waits() string {
+	return k.spread("%.2f to %.2f", func(r repeat) float64 { return r.Percentiles.P50.Ratio })
+}
+func (k kin) Calls() string {
+	return k.spread("%.1f to %.1f", func(r repeat) float64 { return 1 / r.Timed().Ratio })
+}
+
+// spread is the range of a figure that all of the runs have.
+func (k kin) spread(format string, figure func(repeat) float64) string {
+	var all []float64
+	for _, r := range k {
+		all = append(all, figure(r))
+	}
+	return fmt.Sprintf(format, slices.Min(all), slices.Max(all))
+}
+
 // calls is how many calls a second callers made who call again at once, of JSON and of a stack.
 func (m *maker) calls(dir, work, stack string) (base, own float64) {
 	a := m.answer(dir, work, stack)
@@ -320,7 +347,9 @@ func (m *maker) origin(dir string) (words, link string) {
 	commit := noted(run, "commit")
 	if state, err := os.ReadFile(filepath.Join(m.root, dir, "state.txt")); err == nil { // changes are results alone
 		first, _, _ := strings.Cut(string(state), "\n")
-		_, commit, _ = strings.Cut(first, "at commit ")
+		if _, at, there := strings.Cut(first, "at commit "); there {
+			commit = at
+		}
 	}
 	if commit != "" { // older results of programs that go install made have none
 		commit = ", commit " + commit
