@@ -61,14 +61,14 @@ measure() { # a part, and the folder to make
     rpcbench run -thorough -time 5s -out "$2" httpjsoniter \
       -workloads small,mixed,structured-1kB,structured-saturated-tls,structured-load-tls
     ;;
-  list) list -time 5s -base httpjson@go1.26.8 -out "$2" httpjson@go1.27.4 ;;
-  list-127) list -thorough -time 5s -out "$2" grpcprotobuf ;;
-  workloads-1) rpcbench run -thorough -time 5s -workloads "$cores" -out "$2" grpcprotobuf ;;
-  workloads-2) rpcbench run -thorough -time 5s -workloads "$core" -out "$2" grpcprotobuf ;;
-  stacks) rpcbench run -thorough -time 4s -workloads small -out "$2" httpjsoniter $others ;;
-  cores) rpcbench run -thorough -time 4s -workloads small-apart -out "$2" $others ;;
+  list) list -workloads call -time 4s -base httpjson@go1.26.8 -out "$2" httpjson@go1.27.4 ;;
+  list-127) list -workloads call,call-saturated -time 3s -out "$2" grpcprotobuf ;;
+  workloads-1) rpcbench run -thorough -time 3s -workloads "$cores" -out "$2" grpcprotobuf ;;
+  workloads-2) rpcbench run -thorough -time 4s -workloads "$core" -out "$2" grpcprotobuf ;;
+  stacks) rpcbench run -thorough -time 3s -workloads small -out "$2" httpjsoniter $others ;;
+  cores) rpcbench run -thorough -time 3s -workloads small-apart -out "$2" $others ;;
   variants)
-    rpcbench run -thorough -time 4s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
+    rpcbench run -thorough -time 3s -workloads small -out "$2" grpcprotobuf.tuned grpcprotobuf.vt grpcprotobuf.gzip \
       grpcservehttp.vt connectrpc.vt connectrpc.gzip connectrpc.h2c connectrpc.grpc connectrpc.grpcweb \
       connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjson.v2 httpjsoniter.fastest
     ;;
@@ -91,8 +91,8 @@ measure() { # a part, and the folder to make
   codecs) # ten processes for each codec, in random order
     mkdir "$2"
     for _ in {1..10}; do
-      for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.stream json.gzip \
-        goccy xml msgpack.generated); do
+      for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.v2 json.stream \
+        json.gzip goccy jsoniter xml msgpack.generated); do
         codec "$codec" 40ms
       done
     done >"$2/rows.txt"
