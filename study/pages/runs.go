@@ -206,13 +206,12 @@ func (m *maker) among(dir, stack string, works ...string) (all kin) {
 	return all
 }
 
-// wired are those of among that asked at one rate, 0 for callers who call again at once, and with one number of
-// connections of JSON and of the stack, as far as the records have these.
-func (m *maker) wired(dir, stack string, rate, base, own int, works ...string) kin {
+// alike are those of among that asked at one rate, 0 for callers who call again at once, and with one number of
+// connections of JSON and of the stack.
+func (m *maker) alike(dir, stack string, rate, base, own int, works ...string) kin {
 	return slices.DeleteFunc(m.among(dir, stack, works...), func(r repeat) bool {
-		counted := r.BaseFacts != nil && r.Facts != nil
-		return rate > 0 && r.Rate > 0 && int(r.Rate) != rate ||
-			counted && (int(r.BaseFacts.Connections) != base || int(r.Facts.Connections) != own)
+		return rate > 0 && r.Rate > 0 && int(r.Rate) != rate || r.BaseFacts == nil || r.Facts == nil ||
+			int(r.BaseFacts.Connections) != base || int(r.Facts.Connections) != own
 	})
 }
 
