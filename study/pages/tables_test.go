@@ -297,8 +297,8 @@ func TestRates(t *testing.T) {
 	root := record(t)
 	s, err := report.Read(root + "/rates")
 	require.NoError(t, err)
-	for i, a := range s.Answers {
-		s.Answers[i].CPU, s.Answers[i].Time, s.Answers[i].Leads = a.Time, verdict.Figure{}, report.ByCPU
+	for i := range s.Answers {
+		s.Answers[i].Time = verdict.Figure{}
 		s.Answers[i].CPU.Verdict = verdict.Undecided
 		s.Answers[i].CPU.Reason = verdict.Reason{Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98}
 		s.Answers[i].BaseLoad.Completed, s.Answers[i].StackLoad.Completed = 0.9, 1
@@ -307,8 +307,8 @@ func TestRates(t *testing.T) {
 	require.NoError(t, err)
 	write(t, root, "planned/summary.json", string(data))
 	write(t, root, "planned/bench.txt", "")
-	require.Contains(t, filled(t, root, `table "connections" "rates" "small-900"`), "calls a second")
-	require.NotContains(t, filled(t, root, `table "connections" "planned" "small-900"`), "calls a second")
+	require.Contains(t, filled(t, root, `table "connections" "rates" "apart.saturated"`), "calls a second")
+	require.NotContains(t, filled(t, root, `table "connections" "planned" "apart.rate.900"`), "calls a second")
 	turn := filled(t, root, `table "turn" "planned"`)
 	require.Contains(t, turn, "| undecided [1] |")
 	require.Contains(t, turn, "- [1] 90 % of the planned calls were completed")
