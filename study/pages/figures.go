@@ -16,14 +16,6 @@ import (
 // kilo is a thousandth: nanoseconds in microseconds, bytes in kB.
 func kilo(value float64) float64 { return value / 1000 }
 
-// same is a figure that two places must agree on.
-func same(a, b string) string {
-	if a != b {
-		fail("%s is not %s", a, b)
-	}
-	return a
-}
-
 // grouped is a whole number with a comma before its thousands.
 func grouped(value float64) string {
 	digits := fmt.Sprintf("%.0f", value)
@@ -175,4 +167,20 @@ func (m *maker) spread(file, op, message, codec string) string {
 	default:
 		return fmt.Sprintf("%.3g ms ± %s", ns/1e6, s.PctRangeString())
 	}
+}
+
+// span is a range of one figure over several rows.
+type span struct{ Least, Most float64 }
+
+func (s span) String() string { return fmt.Sprintf("%.2f to %.2f", s.Least, s.Most) }
+
+// spans is the range of what ops take with a codec, divided by what they take with another, over messages.
+func (m *maker) spans(file, ops, codec, base, messages string) (s span) {
+	for op := range strings.FieldsSeq(ops) {
+		for message := range strings.FieldsSeq(messages) {
+			ratio := m.median(file, op, message, codec) / m.median(file, op, message, base)
+			s = span{min(cmp.Or(s.Least, ratio), ratio), max(s.Most, ratio)}
+		}
+	}
+	return s
 }

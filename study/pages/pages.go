@@ -24,7 +24,6 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
-	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // maker makes the files of a repository.
@@ -35,7 +34,7 @@ type maker struct {
 	summaries map[string]report.Summary       // what was read, by folder
 	rows      map[string]map[string][]float64 // what was read, by file and unit
 	results   string                          // the folder of all recorded runs, from root
-	kins      map[string]kin                  // the runs there, once read
+	kins      map[kind]kin                    // the runs there, once read
 }
 
 func in(root string) *maker {
@@ -114,7 +113,7 @@ func (m *maker) functions() template.FuncMap {
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference,
 		"ratio":      ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped,
-		"percent": table.Percent, "same": same, "over": func(a, b float64) float64 { return a / b },
+		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum": func(a, b float64) float64 { return a + b },
 
 		// Tables, text of files, and a picture.
@@ -122,9 +121,7 @@ func (m *maker) functions() template.FuncMap {
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"file": m.read, "lines": m.lines, "picture": m.picture,
 		"run": m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"leads": m.leads, "warning": m.warning,
-		"link": m.link, "where": m.where, "source": m.source, "stacks": stacks.All, "synopsis": m.synopsis,
-		"library": m.versioned,
+		"leads": m.leads, "warning": m.warning, "link": m.link, "where": m.where, "source": m.source,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
+	"github.com/rpcbench/rpcbench/stacks"
 )
 
 // run returns the summary of a run.
@@ -100,13 +101,6 @@ func (m *maker) led(dir, work, stack string) *report.Led {
 	return &a
 }
 
-// ordered returns the answers of a run about one stack: the lowest ratio first, and last those without one.
-func (m *maker) ordered(dir, stack string) []report.Led {
-	s := m.run(dir)
-	unknown := slices.DeleteFunc(s.Timed(), func(a report.Led) bool { return a.Stack != stack || a.Ratio > 0 })
-	return append(report.ByRatio(s.Timed(), stack), unknown...)
-}
-
 // works are the workloads of a run, each by its first answer.
 func works(s report.Summary) (all []report.Led) {
 	for _, a := range s.Timed() {
@@ -126,26 +120,59 @@ type repeat struct {
 // kin are the recorded runs of one kind that made the same comparison, the lowest ratio first.
 type kin []repeat
 
-// kind names a comparison and how it was made: callers who last have a ratio of CPU time, and servers apart a load. The
-// method that is made of samples has one name, so messages of one's own are told apart by their sizes, too.
-func kind(s report.Summary, a report.Answer) string {
-	call := ""
+// kind is a comparison and how it was made. Callers who last have a ratio of CPU time, and servers apart a load.
+type kind struct {
+	workload, stack string
+	lasting, apart  bool
+	conditions
+}
+
+// conditions are what the comparisons of a range have in common: a range pools neither two releases of Go nor two major
+// versions of a library.
+type conditions struct{ base, release, majors, messages string }
+
+func kindOf(s report.Summary, a report.Answer) kind {
+	return kind{a.Workload, a.Stack, a.Time.There() && a.CPU.There(), a.StackLoad != verdict.Load{},
+		conditionsOf(s, a.Stack)}
+}
+
+func conditionsOf(s report.Summary, stack string) conditions {
+	messages := ""
 	if s.Call != nil {
-		call = s.Call.Method
-		if bodies := s.Call.Bodies; len(bodies) > 0 { // a method that was made of JSON has the same name each time
-			call += fmt.Sprintf(",%.0f,%.0f", bodies[0].Request, bodies[0].Reply)
+		messages = s.Call.Method // which is the same for all messages that were given as JSON
+		if bodies := s.Call.Bodies; len(bodies) > 0 {
+			messages += fmt.Sprintf(" %.0f %.0f", bodies[0].Request, bodies[0].Reply)
 		}
 	}
-	return fmt.Sprintln(a.Workload, a.Stack, s.Base, noted(s, "go"), call, a.Time.There() && a.CPU.There(),
-		a.StackLoad != verdict.Load{})
+	return conditions{s.Base, noted(s, "go"), majors(s, stack), messages}
+}
+
+// majors are the major versions that a run had of a stack's libraries. They are unknown of the build of a stack, and of
+// stacks in another module.
+func majors(s report.Summary, stack string) string {
+	found, err := stacks.Find(stack)
+	if err != nil {
+		return ""
+	}
+	t := found[0].Traits
+	var all []string
+	for _, library := range slices.Concat(t.ClientLibraries, t.ServerLibraries, []string{t.Codec}) {
+		for _, line := range s.Environment {
+			if path, version, there := strings.Cut(line, "@"); there && path == library {
+				major, _, _ := strings.Cut(version, ".")
+				all = append(all, library+"@"+major)
+			}
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // recorded returns all recorded answers with a ratio, by their kind.
-func (m *maker) recorded() map[string]kin {
+func (m *maker) recorded() map[kind]kin {
 	if m.kins != nil {
 		return m.kins
 	}
-	m.kins = map[string]kin{}
+	m.kins = map[kind]kin{}
 	results := os.DirFS(filepath.Join(m.root, m.results))
 	if err := fs.WalkDir(results, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "summary.json" {
@@ -155,7 +182,8 @@ func (m *maker) recorded() map[string]kin {
 		folder, _, _ := strings.Cut(name, "/")
 		for _, a := range s.Answers {
 			if led := a.Led(); led.Ratio > 0 {
-				m.kins[kind(s, a)] = append(m.kins[kind(s, a)], repeat{folder, machine(s), led})
+				of := kindOf(s, a)
+				m.kins[of] = append(m.kins[of], repeat{folder, machine(s), led})
 			}
 		}
 		return nil
@@ -171,7 +199,7 @@ func (m *maker) recorded() map[string]kin {
 // kin returns the recorded runs of a comparison that a folder has an answer of.
 func (m *maker) kin(dir string, a report.Led) kin {
 	s, asked := m.first(dir, a.Workload, a.Stack)
-	return m.recorded()[kind(s, asked.Answer)]
+	return m.recorded()[kindOf(s, asked.Answer)]
 }
 
 // Least and Most are the smallest ratio of the runs, and the largest.
@@ -191,15 +219,20 @@ func (m *maker) release(dir, release string) string {
 	return release
 }
 
-// among are the recorded runs that asked one question, by one of several workloads, with the Go release of a folder and
-// on a machine that others left alone. A rate that was not kept does not count.
+// among are the recorded runs that asked one question, by one of several workloads, in the conditions of a folder and
+// on a machine that others left alone. Where the folder's run found an ordinary load, they are of that rate. A rate
+// that was not kept does not count.
 func (m *maker) among(dir, stack string, works ...string) (all kin) {
-	released := noted(m.run(dir), "go")
-	for key, k := range m.recorded() {
-		fields := strings.Fields(key)
-		if slices.Contains(works, fields[0]) && fields[1] == stack && fields[2] == "httpjson" && fields[3] == released {
-			void := func(r repeat) bool { return r.Others > verdict.BusyMachine || !r.Kept() }
-			all = append(all, slices.DeleteFunc(slices.Clone(k), void)...)
+	s, rate := m.run(m.within(dir)[0]), 0.0
+	if a := m.find(dir, works[0], stack); a != nil {
+		rate = a.Rate
+	}
+	left := func(r repeat) bool {
+		return r.Others > verdict.BusyMachine || !r.Kept() || rate > 0 && r.Rate > 0 && r.Rate != rate
+	}
+	for of, k := range m.recorded() {
+		if slices.Contains(works, of.workload) && of.stack == stack && of.conditions == conditionsOf(s, stack) {
+			all = append(all, slices.DeleteFunc(slices.Clone(k), left)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b repeat) int { return cmp.Compare(a.Ratio, b.Ratio) })
@@ -294,8 +327,9 @@ func (d directions) Most() kin   { return d.apart[len(d.apart)-1] }
 
 // directions reads all recorded runs.
 func (m *maker) directions() (d directions) {
-	for _, key := range slices.Sorted(maps.Keys(m.recorded())) {
-		k := m.recorded()[key].decided()
+	byName := func(a, b kind) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
+	for _, of := range slices.SortedFunc(maps.Keys(m.recorded()), byName) {
+		k := m.recorded()[of].decided()
 		if !slices.ContainsFunc(k, func(r repeat) bool { return r.folder != k[0].folder }) {
 			continue
 		}

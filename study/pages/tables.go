@@ -9,26 +9,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks"
-	"github.com/rpcbench/rpcbench/study/catalogue"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
 
 // tables are those that a template names, each of folders, files and words.
 func (m *maker) tables() map[string]func(of []string) string {
 	return map[string]func([]string) string{
-		"workloads": m.workloadsTable, "situations": m.situationsTable, "turn": m.turnTable, "agree": m.agreeTable,
-		"connections": m.connectionsTable,
-		"answer":      m.answerTable, "rest": m.restTable,
-		"main stacks": m.mainStacksTable, "costs": m.costsTable, "pairs": m.pairsTable, "grid": m.gridTable,
-		"publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable, "stacks": m.stacksTable,
-		"codecs": m.codecsTable, "messages": messagesTable, "differences": m.differencesTable, "towers": m.towersTable,
+		"workloads": m.workloadsTable, "answer": m.answerTable, "turn": m.turnTable, "agree": m.agreeTable,
+		"connections": m.connectionsTable, "rest": m.restTable, "costs": m.costsTable, "pairs": m.pairsTable,
+		"grid": m.gridTable, "publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable,
+		"codec releases": m.codecReleasesTable, "codecs": m.codecsTable, "differences": m.differencesTable,
+		"towers": m.towersTable,
 	}
 }
 
@@ -41,10 +38,7 @@ func (m *maker) table(name string, of ...string) string {
 	return strings.TrimSpace(made(of))
 }
 
-type (
-	answers = table.Of[report.Led]
-	named   = table.Of[string]
-)
+type named = table.Of[string]
 
 func text[T any](name string, cell func(T) string) table.Of[T]   { return table.Words(name, cell) }
 func figure[T any](name string, cell func(T) string) table.Of[T] { return table.Figures(name, cell) }
@@ -77,42 +71,35 @@ func joined(t *table.Table, a report.Led, k kin) string {
 	return ratio + " " + says(t, a, k)
 }
 
+// workloadsTable has all that is known of each workload, but columns that say nothing. The workloads behind a | are the
+// same with other callers or without TLS, and only their records count in the range.
 func (m *maker) workloadsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	table.Fill(t, m.ordered(dir+"/workloads", "grpcprotobuf"),
-		text("workload", func(a report.Led) string { return a.Does }),
-		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
-		figure("gRPC, µs", func(a report.Led) string { return table.Micros(a.Paired()) }),
-		figure("ratio (95 %)", sized),
-		text("gRPC takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
-		figure("all runs", func(a report.Led) string { return m.kin(dir, a).String() }))
-	return t.Markdown() + "\n" + m.where(dir) + "."
-}
-
-func (m *maker) situationsTable(of []string) string {
-	dir, t := of[0], new(table.Table)
 	var all []report.Led
-	for _, work := range of[1:] {
-		all = append(all, *m.led(dir, work, "grpcprotobuf"))
+	ranges := map[string]string{}
+	for _, question := range of[1:] {
+		works := strings.Split(question, "|")
+		a := *m.led(dir, works[0], "grpcprotobuf")
+		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
+	}
+	mixed, base := slices.ContainsFunc(all, func(a report.Led) bool { return waits(a) != waits(all[0]) }), "JSON, µs"
+	if !mixed {
+		base = "JSON's " + measured(all[0]) + ", µs"
 	}
 	table.Fill(t, all,
-		text("situation", func(a report.Led) string {
-			if a.Rate > 0 {
-				return a.Does + ": " + grouped(a.Rate) + " a second"
-			}
-			return a.Does
-		}),
-		text("measured", func(a report.Led) string {
-			if a.Leads == report.ByCPU || a.GOMAXPROCS == 1 {
-				return "CPU"
-			}
-			return "wait"
-		}),
-		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
+		text("calls", does),
+		text("processes, cores", place),
+		text("callers; connections: JSON, gRPC", func(a report.Led) string { return callers(a) + "; " + onConnections(a) }),
+		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
+		figure(base, func(a report.Led) string { return table.Micros(a.BaseNs) }),
 		figure("gRPC to JSON (95 %)", sized),
-		text("gRPC takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
+		text("gRPC takes", explained(t)),
+		figure("all records", func(a report.Led) string { return ranges[a.Workload] }),
+		figure("p50: JSON, gRPC, µs", func(a report.Led) string { return both(a.Percentiles.P50) }),
+		figure("p99: JSON, gRPC, µs", func(a report.Led) string { return both(a.Percentiles.P99) }),
+		figure("calls a second: JSON, gRPC", func(a report.Led) string { return m.answered(dir, a) }),
 		figure("saved per call, µs", func(a report.Led) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
-	return t.Markdown() + "\n" + m.where(dir) + "."
+	return t.Filled().Markdown() + "\n" + m.caption(dir, "", all)
 }
 
 // answerTable is README's: calls at rates and saturated, of one wiring, which stands above. For each sweep it takes the
@@ -365,39 +352,6 @@ func (m *maker) resting(dir, state, stack, side, unit string) idle.Figure {
 	return f
 }
 
-func (m *maker) mainStacksTable(of []string) string {
-	dir, t := of[0], new(table.Table)
-	base := *m.asked(dir, "small", "grpcprotobuf")
-	base.Stack, base.Facts, base.Ratio = "httpjson", base.BaseFacts, 0
-	isBase := func(a report.Led) bool { return a.Stack == "httpjson" }
-	all := []report.Led{base}
-	later := append(of[1:], "httpjson") // stacks that came after the run, and the base
-	for _, s := range stacks.Main() {
-		if !slices.Contains(later, s.Name) {
-			all = append(all, *m.asked(dir, "small", s.Name))
-		}
-	}
-	table.Fill(t, all,
-		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		figure("ratio to JSON (95 %)", func(a report.Led) string {
-			if isBase(a) {
-				return "1"
-			}
-			return sized(a)
-		}),
-		text("it takes", func(a report.Led) string {
-			if isBase(a) {
-				return "base"
-			}
-			return says(t, a, m.kin(dir, a))
-		}),
-		figure("bytes sent + received", func(a report.Led) string {
-			return table.Size(a.Facts.Sent) + " + " + table.Size(a.Facts.Received)
-		}),
-		figure("allocations", func(a report.Led) string { return table.Size(a.Facts.Allocs) }))
-	return t.Markdown() + "\nA small call on one core, in an older run on a faster day:\n" + m.where(dir) + "."
-}
-
 func (m *maker) costsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
 	fact := func(of func(*report.Counts) float64) func(report.Led) string {
@@ -413,36 +367,43 @@ func (m *maker) costsTable(of []string) string {
 		text("stack", func(a report.Led) string { return code(a.Stack) }),
 		figure("ratio (95 %)", sized),
 		text("it takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
-		figure("all runs", func(a report.Led) string { return m.kin(dir, a).String() }),
+		figure("all records", func(a report.Led) string { return m.kin(dir, a).String() }),
 		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
 		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })),
 		figure("allocated, B", fact(func(f *report.Counts) float64 { return f.AllocBytes })))
-	return t.Markdown() + "\nA small call on one core, compared with `httpjson`: " + m.where(dir) + "."
+	return t.Markdown() + "\nCompared with `httpjson`: " + m.caption(dir, how("httpjson", all), all)
 }
 
 func (m *maker) pairsTable(of []string) string {
-	dir, t := of[0], table.New(2, "what differs", "pair", "ratio, "+of[1]+" (95 %)")
-	small := func(stack string) *report.Led { return m.answer(dir, "small", stack) }
+	dir, t := of[0], table.New(2, "what differs", "pair", "ratio (95 %)")
+	var all []report.Led
+	small := func(stack string) *report.Led {
+		a := m.answer(dir, "small", stack)
+		all = append(all, *a)
+		return a
+	}
 	t.Add("the format", "`httpprotobuf` to `httpjson`", sized(*small("httpprotobuf")))
 	t.Add("the HTTP version, in net/http", "`httpjson.h2c` to `httpjson`", sized(*small("httpjson.h2c")))
 	t.Add("the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own", "`grpcservehttp` to `grpcprotobuf`",
 		sized(*quotient(small("grpcservehttp"), small("grpcprotobuf"))))
-	return t.Markdown()
+	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), all)
 }
 
 func (m *maker) gridTable(of []string) string {
 	dir, t := of[0], new(table.Table)
 	run := m.run(dir + "/" + of[1])
-	columns := []named{text("stack", code)}
+	columns, stacks := []named{text("stack", code)}, slices.Concat(of[2:], run.Stacks())
+	var all []report.Led
 	for _, w := range works(run) {
-		columns = append(columns, text(w.Does, func(stack string) string {
+		columns = append(columns, text(w.Does+"; processes, cores: "+place(w), func(stack string) string {
 			a := m.asked(dir, w.Workload, stack)
+			all = append(all, *a)
 			return joined(t, *a, m.kin(dir, *a))
 		}))
 	}
-	table.Fill(t, slices.Concat(of[2:], run.Stacks()), columns...)
-	return t.Markdown() + "\nCompared with " + report.Label(run.Base) + ": " + m.where(dir) + "."
+	table.Fill(t, stacks, columns...)
+	return t.Markdown() + "\nCompared with " + report.Label(run.Base) + ": " + m.caption(dir, "", all)
 }
 
 func (m *maker) publicsTable(of []string) string {
@@ -486,29 +447,59 @@ func wired(a report.Answer) string {
 		a.GOMAXPROCS, a.BaseFacts.Connections, a.Facts.Connections)
 }
 
+// buildsTable has runs that compare builds. Their intervals hold for these builds.
 func (m *maker) buildsTable(of []string) string {
-	dir := of[0]
-	run := m.run(dir)
-	columns := []answers{text("workload", func(a report.Led) string { return a.Does }),
-		figure("base, µs", func(a report.Led) string { return table.Micros(a.BaseNs) })}
-	for _, stack := range run.Stacks() {
-		columns = append(columns, text(report.Label(stack), func(first report.Led) string {
-			a := m.answer(dir, first.Workload, stack)
-			return sized(*a) + " " + report.Says(a.Verdict)
-		}))
+	type built struct {
+		base string
+		report.Led
 	}
-	return table.Fill(new(table.Table), works(run), columns...).Markdown() + "\nThe base is " +
-		report.Label(run.Base) + ": " + m.where(dir) + "."
+	var all []built
+	var led []report.Led
+	captions := ""
+	for _, dir := range of {
+		run := m.run(dir)
+		for _, a := range run.Led() {
+			all, led = append(all, built{report.Label(run.Base), a}), append(led, a)
+		}
+		captions += m.caption(dir, "", run.Led()) + "\n"
+	}
+	t := table.Fill(new(table.Table), all,
+		text("calls", func(b built) string { return does(b.Led) }),
+		text("compared", func(b built) string { return report.Label(b.Stack) + " to " + b.base }),
+		figure("base, µs", func(b built) string { return table.Micros(b.BaseNs) }),
+		figure("ratio (95 %)", func(b built) string { return sized(b.Led) }),
+		text("it takes", func(b built) string { return takes(b.Led) }))
+	return t.Markdown() + "\n" + captions + how("", led) + "\nThe intervals are [of builds](" +
+		m.link("docs/method.md") + "#intervals-of-builds), and may be too narrow."
 }
 
 func (m *maker) codecRowsTable(of []string) string {
-	columns := []named{text(of[1], code)}
+	s, cores := m.environment(of[0])
+	name := fmt.Sprintf("%s, %s on %s, %s", of[1], cores, machine(s), noted(s, "go"))
+	if of[2] == "size" { // which is the same everywhere
+		name = of[1] + ", " + noted(s, "go")
+	}
+	columns := []named{text(name, code)}
 	for codec := range strings.FieldsSeq(of[4]) {
 		columns = append(columns, figure(code(codec), func(message string) string {
 			return m.spread(of[0], of[2], message, codec)
 		}))
 	}
 	return table.Fill(new(table.Table), strings.Fields(of[3]), columns...).Markdown()
+}
+
+// codecReleasesTable divides what an op takes in one file of rows by what it takes in another.
+func (m *maker) codecReleasesTable(of []string) string {
+	columns := []named{text("message", code)}
+	for codec := range strings.FieldsSeq(of[3]) {
+		for _, op := range []string{"marshal", "unmarshal"} {
+			columns = append(columns, figure(op+" "+code(codec), func(message string) string {
+				return apart(m.codec(of[1], op, message, codec), m.codec(of[0], op, message, codec)).figure()
+			}))
+		}
+	}
+	return table.Fill(new(table.Table), strings.Fields(of[2]), columns...).Markdown() + "\n" + m.measuredAt(of[1]) +
+		",\ndivided by\n" + m.measuredAt(of[0]) + "."
 }
 
 // losses are the kinds of values that do not come back bit-equal.
@@ -523,30 +514,6 @@ func losses[T ~string](all []T) string {
 	return strings.Join(names, ", ")
 }
 
-func (m *maker) stacksTable([]string) string {
-	return table.Fill(new(table.Table), stacks.All(),
-		text("stack", func(s rpcbench.Stack) string { return code(s.Name) }),
-		text("what it is", func(s rpcbench.Stack) string { return m.synopsis(s.Name) }),
-		text("HTTP", func(s rpcbench.Stack) string {
-			version := cmp.Or(s.Traits.HTTP, "none")
-			if over := s.Traits.HTTPOverTLS; over != "" {
-				version += "; over TLS " + over
-			}
-			return version
-		}),
-		text("wire format", func(s rpcbench.Stack) string { return strings.Split(s.Protocol, "/")[1] }),
-		text("compression", func(s rpcbench.Stack) string { return cmp.Or(string(s.Traits.Compression), "none") }),
-		text("invalid UTF-8", func(s rpcbench.Stack) string { return string(s.Traits.InvalidUTF8) }),
-		text("not bit-equal", func(s rpcbench.Stack) string { return losses(s.Traits.Lossy) }),
-		text("libraries", func(s rpcbench.Stack) string {
-			moves := "net"
-			if all := s.Traits.ClientLibraries; len(all) > 0 {
-				moves = m.versioned(all[0])
-			}
-			return moves + ", " + m.versioned(generator(s.Traits.Codec))
-		})).Markdown()
-}
-
 func (m *maker) codecsTable([]string) string {
 	return table.Fill(new(table.Table), codecs.All(),
 		text("codec", func(c codecs.Row) string { return code(c.Name) }),
@@ -557,17 +524,6 @@ func (m *maker) codecsTable([]string) string {
 			return fmt.Sprintf("%s, %s", c.New().Traits().InvalidUTF8, c.Decodes)
 		}),
 		text("not bit-equal", func(c codecs.Row) string { return losses(c.New().Traits().Lossy) })).Markdown()
-}
-
-func messagesTable([]string) string {
-	all := slices.DeleteFunc(codecs.Messages(), func(e catalogue.Entry) bool {
-		return strings.HasPrefix(e.Why, "the same")
-	})
-	return table.Fill(new(table.Table), all,
-		text("message", func(e catalogue.Entry) string { return code(e.Name) }),
-		text("why it exists", func(e catalogue.Entry) string { return e.Why }),
-		text("protobuf", func(e catalogue.Entry) string { return fmt.Sprint(e.Size) + " B" }),
-		text("gzip of that", func(e catalogue.Entry) string { return table.Percent(e.Gzip) })).Markdown()
 }
 
 func (m *maker) differencesTable(of []string) string {

@@ -49,8 +49,8 @@ func record(t *testing.T) (root string) {
 					Reason: map[string]verdict.Reason{"undecided": {Kind: "since"}}[says]},
 				Percentiles: verdict.Percentiles{
 					P95: verdict.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
-			BaseFacts: &report.Counts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000},
-			Facts:     &report.Counts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500}}
+			BaseFacts: &report.Counts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000, Connections: 1},
+			Facts:     &report.Counts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500, Connections: 1}}
 		if left {
 			a.Processes.Planned, a.Processes.OneCore = 10, 2
 		}
@@ -67,7 +67,8 @@ func record(t *testing.T) (root string) {
 			a.Percentiles.P50 = verdict.Percentile{BaseNs: 600_000, StackNs: 470_000, Ratio: 0.8}
 		}
 		s.Release, s.Base, s.Answers = report.Release, "httpjson", append(s.Answers, a)
-		s.Environment = []string{"cpu=" + c[1], "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc"}
+		s.Environment = []string{"cpu=" + c[1], "cores=2", "go=go1.26.8", "date=2026-11-23", "commit=abc",
+			"google.golang.org/grpc@v1.85.0"}
 		if a.Workload == "call" {
 			s.Call = &report.Call{Method: "a.B/C", Bodies: []report.Body{{Request: 70, Reply: 7}, {Request: 9}}}
 		}
@@ -91,23 +92,64 @@ func TestMadePage(t *testing.T) {
 	made, err := fill(root, string(text))
 	require.NoError(t, err)
 	for name := range in(root).tables() {
-		if !slices.Contains([]string{"stacks", "codecs", "messages"}, name) { // which are of this repository
+		if name != "codecs" { // which is of this repository
 			require.Contains(t, string(text), `{{table "`+name+`" `, "nobody has read this table")
 		}
 	}
 	want, err := os.ReadFile("testdata/page.md")
 	require.NoError(t, err)
 	require.Equal(t, string(want), made)
-	for action, want := range map[string]string{
-		`table "stacks"`:   "| `connectrpc.gzip` | ",
-		`table "codecs"`:   "| `json` | encoding/json | reflection | nothing | ",
-		`table "messages"`: "| `user` | what the stacks send | 36 B | 167 % |",
-	} {
-		require.Contains(t, filled(t, "../..", action), want)
-	}
+	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | reflection | nothing | ")
 	require.Equal(t, "about half", filled(t, root, `bears "about half" (about 0.5) 0.52`))
-	require.Equal(t, "by birds, has faster birds, example.com/lib/x v1.2.3, net/http",
-		filled(t, root, `synopsis "pigeonpost"}}, {{synopsis "pigeonpost.vt"}}, {{library "example.com/lib/x"}}, {{library "net/http"`))
+	require.Equal(t, []string{"example.com/lib/x v1.2.3", "net/http"},
+		[]string{in(root).versioned("example.com/lib/x"), in(root).versioned("net/http")})
+}
+
+// TestTablesSayWhereAndHow: a table of what was measured says on which machine, with which release of Go and in how
+// many processes, as its own record does.
+func TestTablesSayWhereAndHow(t *testing.T) {
+	root := record(t)
+	text, err := os.ReadFile("testdata/page.md.tmpl")
+	require.NoError(t, err)
+	actions := regexp.MustCompile(`\{\{(table "([^"]+)" .*)\}\}`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, actions)
+	for _, action := range actions {
+		said := []string{"answer", "turn", "connections", "agree", "rest", "publics", "differences", "towers"}
+		if slices.Contains(said, action[2]) || strings.Contains(action[1], `"size"`) {
+			continue // whose sentences above them say it, and what is the same everywhere
+		}
+		made := filled(t, root, action[1])
+		require.Contains(t, made, "A Machine, 2 virtual cores", action[1])
+		require.Contains(t, made, "go1.26.8", action[1])
+		require.Regexp(t, `processes, cores|share a process on 1 core|have a process each|GOMAXPROCS \d on`, made, action[1])
+	}
+}
+
+// TestWiring: callers, connections and processes are told as they were counted.
+func TestWiring(t *testing.T) {
+	one := &report.Counts{Calls: 1000, Connections: 1}
+	each := &report.Counts{Calls: 1000, Connections: 1000}
+	hundred := &report.Counts{Calls: 1000, Connections: 100}
+	apart := verdict.Answer{BaseMeans: verdict.Means{ServerCPUNs: 1}, BaseLoad: verdict.Load{Switches: 1}}
+	fifty := report.Answer{Workload: "apart.callers.50.conns.1", GOMAXPROCS: 2, Answer: apart, BaseFacts: one, Facts: one}
+	for reason, c := range map[string]struct {
+		answer report.Answer
+		want   string
+	}{
+		"one caller on one core": {report.Answer{GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1, 1; 1; 1, 1"},
+		"a new connection a call": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: each},
+			"1, 1; 1; one for each call"},
+		"a connection each": {report.Answer{GOMAXPROCS: 2, Answer: apart, BaseFacts: hundred, Facts: one},
+			"2, 2; 100; 100, 1"},
+		"callers in its title": {report.Answer{Does: "30 callers", GOMAXPROCS: 2, BaseFacts: hundred, Facts: one},
+			"1, 2; 30; 100, 1"},
+		"callers in its name":       {fifty, "2, 2; 50; 1, 1"},
+		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1, 1; 1; –"},
+		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1, 1; 1; 1000, 1"},
+	} {
+		a := c.answer.Led()
+		require.Equal(t, c.want, place(a)+"; "+callers(a)+"; "+onConnections(a), reason)
+	}
 }
 
 // another is the record with a run in "more" that made one of its comparisons, with another ratio and a change.
@@ -134,6 +176,8 @@ func again(t *testing.T, root, from, to string, change func(s *report.Summary)) 
 	write(t, root, to+"/bench.txt", "")
 }
 
+const grpcGo = "google.golang.org/grpc"
+
 // TestRunsOfOneKind: a run has a range with those alone that made its comparison in its way.
 func TestRunsOfOneKind(t *testing.T) {
 	for reason, c := range map[string]struct {
@@ -143,11 +187,14 @@ func TestRunsOfOneKind(t *testing.T) {
 		"another machine":       {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
 		"another release of Go": {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.70 (1)"},
 		"another base":          {func(s *report.Summary) { s.Base = "rawtcp" }, "1.70 (1)"},
-		"another method": {func(s *report.Summary) {
-			s.Call = &report.Call{Method: "a.B/C", Bodies: make([]report.Body, 1)}
+		"another method":        {func(s *report.Summary) { s.Call = &report.Call{Method: "a.B/C"} }, "1.70 (1)"},
+		"callers who last":      {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.70 (1)"},
+		"a server apart":        {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.70 (1)"},
+		"a newer library":       {func(s *report.Summary) { s.Environment[5] = grpcGo + "@v1.90.0" }, "1.60–1.70 (2)"},
+		"another major version": {func(s *report.Summary) { s.Environment[5] = grpcGo + "/v2@v2.0.0" }, "1.70 (1)"},
+		"other messages": {func(s *report.Summary) {
+			s.Call = &report.Call{Bodies: []report.Body{{Request: 70, Reply: 7}}}
 		}, "1.70 (1)"},
-		"callers who last": {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.70 (1)"},
-		"a server apart":   {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.70 (1)"},
 		"CPU time, which leads": {func(s *report.Summary) {
 			s.Answers[0].Leads = report.ByCPU
 			s.Answers[0].CPU = verdict.Figure{Verdict: verdict.More, Ratio: 1.3, Lo: 1.2, Hi: 1.4}
@@ -164,9 +211,9 @@ func TestRunsOfOneKind(t *testing.T) {
 // TestMessagesOfOneKind: a method that was made of JSON has the same name for all messages, so their lengths tell runs
 // of other messages apart.
 func TestMessagesOfOneKind(t *testing.T) {
-	with := func(reply float64) string {
+	with := func(reply float64) kind {
 		call := report.Call{Method: "made.Samples/Call", Bodies: []report.Body{{Request: 20, Reply: reply}}}
-		return kind(report.Summary{Call: &call}, report.Answer{})
+		return kindOf(report.Summary{Call: &call}, report.Answer{})
 	}
 	require.Equal(t, with(1605), with(1605))
 	require.NotEqual(t, with(1605), with(98969))
@@ -185,12 +232,23 @@ func TestAmong(t *testing.T) {
 		"another stack":              {func(s *report.Summary) { s.Answers[0].Stack = "rawtcp" }, "1.60 (1)"},
 		"another base":               {func(s *report.Summary) { s.Base = "rawtcp" }, "1.60 (1)"},
 		"another release of Go":      {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.60 (1)"},
+		"another major version":      {func(s *report.Summary) { s.Environment[5] = grpcGo + "/v2@v2.0.0" }, "1.60 (1)"},
 		"beside other programs":      {func(s *report.Summary) { s.Answers[0].Others = 0.5 }, "1.60 (1)"},
 		"beside little of another's": {func(s *report.Summary) { s.Answers[0].Others = 0.01 }, "1.60–1.70 (2)"},
 	} {
 		root := another(t, c.change)
 		asked := `among "quiet/workloads" "grpcprotobuf" "small-1-caller" "alike"`
 		require.Equal(t, c.want, filled(t, root, asked), reason)
+	}
+	root := another(t, func(s *report.Summary) { s.Answers[0].Rate = 1000 })
+	for at, want := range map[float64]string{1000: "1.60–1.70 (3)", 2000: "1.60–1.70 (2)"} {
+		s, err := report.Read(root + "/more")
+		require.NoError(t, err)
+		s.Answers[0].Rate = at
+		require.NoError(t, os.MkdirAll(root+"/most", 0o755))
+		require.NoError(t, s.Save(root+"/most"))
+		write(t, root, "most/bench.txt", "")
+		require.Equal(t, want, filled(t, root, `among "more" "grpcprotobuf" "small-1-caller"`), "an ordinary load of %g", at)
 	}
 }
 

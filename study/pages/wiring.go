@@ -1,0 +1,166 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+var (
+	perSecond = regexp.MustCompile(`([\d,]+) (?:calls )?a second`)
+	ofCallers = regexp.MustCompile(`callers\.(\d+)|(\d+) callers`)
+	ofProcs   = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
+)
+
+// does is what a call is, with the rate that its run found for it.
+func does(a report.Led) string {
+	if a.Rate > 0 {
+		return a.Does + ": " + grouped(a.Rate) + " a second"
+	}
+	return a.Does
+}
+
+// processes is in how many processes client and server were.
+func processes(a report.Led) int {
+	return map[bool]int{true: 2, false: 1}[a.BaseMeans.ServerCPUNs > 0]
+}
+
+// place is the cell of a column "processes, cores", which tells rows of two wirings apart.
+func place(a report.Led) string { return fmt.Sprintf("%d, %d", processes(a), a.GOMAXPROCS) }
+
+// callers is how many callers there were: as the workload's name or title says, or else one for each of the base's
+// connections if they were counted in windows.
+func callers(a report.Led) string {
+	switch said := ofCallers.FindStringSubmatch(a.Workload + " " + a.Does); {
+	case said != nil:
+		return cmp.Or(said[1], said[2])
+	case a.BaseLoad != verdict.Load{} && a.BaseFacts != nil:
+		return fmt.Sprint(a.BaseFacts.Connections)
+	}
+	return "1"
+}
+
+// onConnections are those of the base and of the stack.
+func onConnections(a report.Led) string {
+	if a.BaseFacts == nil || a.Facts == nil {
+		return "–"
+	}
+	base, own := a.BaseFacts, a.Facts
+	if base.Connections > 1 && base.Connections == base.Calls && own.Connections == own.Calls {
+		return "one for each call"
+	}
+	return fmt.Sprintf("%d, %d", base.Connections, own.Connections)
+}
+
+// waits tells a figure of what a caller waits from one of CPU.
+func waits(a report.Led) bool { return a.Leads == report.ByTime && a.GOMAXPROCS != 1 }
+
+func measured(a report.Led) string { return map[bool]string{true: "wait", false: "CPU"}[waits(a)] }
+
+// takes is the verdict in words that say of what it is.
+func takes(a report.Led) string {
+	words := map[verdict.Verdict]string{verdict.Less: "less CPU", verdict.More: "more CPU"}
+	if waits(a) {
+		words = map[verdict.Verdict]string{verdict.Less: "a shorter wait", verdict.More: "a longer wait"}
+	}
+	return cmp.Or(words[a.Verdict], string(a.Verdict))
+}
+
+// explained is takes, with a note that says why nothing is decided.
+func explained(t *table.Table) func(report.Led) string {
+	return func(a report.Led) string {
+		if why := report.Because(a.Reason); why != "" && a.Verdict == verdict.Undecided {
+			return t.Noted(takes(a), why)
+		}
+		return takes(a)
+	}
+}
+
+// both are a percentile of the base and of the stack.
+func both(p verdict.Percentile) string {
+	if p.BaseNs == 0 {
+		return ""
+	}
+	return table.Micros(p.BaseNs) + ", " + table.Micros(p.BaseNs*p.Ratio)
+}
+
+// answered is how many calls a second the base and the stack answered: as many as were planned, or as several callers
+// made who call again at once.
+func (m *maker) answered(dir string, a report.Led) string {
+	if said := perSecond.FindStringSubmatch(does(a)); said != nil {
+		return said[1] + ", " + said[1]
+	}
+	if a.Leads == report.ByTime || !a.Time.There() {
+		return ""
+	}
+	base, own := m.calls(dir, a.Workload, a.Stack)
+	return grouped(base) + ", " + grouped(own)
+}
+
+// count is a number of things, each called name.
+func count(n any, name string) string {
+	if fmt.Sprint(n) != "1" {
+		name += "s"
+	}
+	return fmt.Sprint(n, " ", name)
+}
+
+// how says how the calls of a table without a column of processes and cores were made, which is one way for all rows.
+// Connections are left out if a row does not tell them.
+func how(base string, all []report.Led) (said string) {
+	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
+	for _, a := range all {
+		on := count(callers(a), "caller")
+		if counted {
+			on += " on " + count(a.BaseFacts.Connections, "connection")
+			if a.BaseFacts.Connections != a.Facts.Connections {
+				on += " of " + report.Label(base) + " and " + fmt.Sprint(a.Facts.Connections) + " of the stack"
+			}
+		}
+		where := "share a process on " + count(a.GOMAXPROCS, "core")
+		if processes(a) == 2 {
+			where = "have a process each, with " + count(a.GOMAXPROCS, "core")
+		}
+		now := on + "; client and server " + where + "."
+		if said != "" && now != said {
+			fail("%s is wired in two ways, which need a column: %s %s", a.Workload, said, now)
+		}
+		said = now
+	}
+	return said
+}
+
+// caption says of the answers of a table where and when they were measured, how their calls were made if that is one
+// way, and whether the machine was quiet.
+func (m *maker) caption(dir, how string, all []report.Led) string {
+	s := report.Summary{Base: m.run(m.within(dir)[0]).Base}
+	for _, a := range all {
+		s.Answers = append(s.Answers, a.Answer)
+	}
+	more := strings.TrimSpace(how + " " + s.Hour())
+	return strings.TrimSpace(m.where(dir) + ".\n" + table.Wrap(more, 120))
+}
+
+// environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
+func (m *maker) environment(file string) (s report.Summary, cores string) {
+	line, _ := m.line(file, []string{"# date="})
+	procs := ofProcs.FindStringSubmatch(m.read(file))
+	if procs == nil {
+		fail("%s has no row", file)
+	}
+	s.Environment = strings.Fields(strings.TrimPrefix(line, "# "))
+	return s, "GOMAXPROCS " + cmp.Or(procs[1], "1")
+}
+
+// measuredAt says where and when the rows of a file were measured, and links it.
+func (m *maker) measuredAt(file string) string {
+	s, cores := m.environment(file)
+	return fmt.Sprintf("%s on [%s, %s, %s, commit %s](%s)", cores, machine(s), noted(s, "go"), noted(s, "date"),
+		noted(s, "commit"), m.link(file))
+}
