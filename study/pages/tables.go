@@ -470,7 +470,7 @@ func (m *maker) buildsTable(of []string) string {
 		figure("ratio (95 %)", func(b built) string { return sized(b.Led) }),
 		text("it takes", func(b built) string { return takes(b.Led) }))
 	return t.Markdown() + "\n" + captions + how("", led) + "\nThe intervals are [of builds](" +
-		m.link("docs/method.md") + "#intervals-of-builds), and may be too narrow."
+		m.link("docs/method.md") + "#layouts-and-builds), and may be too narrow."
 }
 
 func (m *maker) codecRowsTable(of []string) string {
