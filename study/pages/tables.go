@@ -216,7 +216,7 @@ func (m *maker) turnTable(of []string) string {
 		figure("client's writes per call: JSON, gRPC", func(a report.Led) string {
 			return fmt.Sprintf("%.2f, %.2f", a.BaseFacts.Writes, a.Facts.Writes)
 		}),
-		figure("machine free: JSON, gRPC", func(a report.Led) string {
+		figure("machine idle: JSON, gRPC", func(a report.Led) string {
 			return table.Percent(a.BaseLoad.Idle) + ", " + table.Percent(a.StackLoad.Idle)
 		}))
 	return t.Markdown() + "\n" + m.source(dir)
