@@ -1,5 +1,5 @@
 // Package grpcprotobuf serves and calls the create-user API with grpc-go and protobuf. Client and server are generated
-// code over grpc-go's own HTTP/2. Only Gzip compresses.
+// code over grpc-go's own HTTP/2. Only Gzip compresses. Protobuf refuses a string that is not UTF-8.
 package grpcprotobuf
 
 import (

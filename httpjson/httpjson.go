@@ -1,6 +1,8 @@
 // Package httpjson serves and calls the create-user API as JSON over HTTP, with net/http and encoding/json. Connections
 // are kept alive. Only H2C speaks HTTP/2 and only Gzip compresses, while Default leaves connections and the version of
 // HTTP to net/http.
+//
+// Text that is not UTF-8 arrives as U+FFFD, and a negative zero as zero. JSON has neither NaN nor infinities.
 package httpjson
 
 import (

@@ -1,5 +1,7 @@
 // Package httpjsoniter serves and calls the create-user API as JSON over HTTP/1.1, with net/http and json-iterator. It
 // keeps connections alive and compresses nothing. The library json-iterator is no longer maintained.
+//
+// Text that is not UTF-8 arrives as U+FFFD, and a negative zero as zero. JSON has neither NaN nor infinities.
 package httpjsoniter
 
 import (

@@ -1,5 +1,6 @@
 // Package grpcservehttp serves and calls the create-user API with grpc-go inside net/http's HTTP/2 server. It uses
-// protobuf, grpc-go's ServeHTTP and grpc-go's own client. Nothing is compressed.
+// protobuf, grpc-go's ServeHTTP and grpc-go's own client. Nothing is compressed. Protobuf refuses a string that is no
+// UTF-8.
 package grpcservehttp
 
 import (

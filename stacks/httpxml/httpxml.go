@@ -1,6 +1,6 @@
 // Package httpxml serves and calls the create-user API as XML over HTTP/1.1, with net/http and encoding/xml. It keeps
 // connections alive and compresses nothing. XML can't express most control characters, U+FFFE and U+FFFF, which arrive
-// as U+FFFD.
+// as U+FFFD, and so does text that is not UTF-8. A negative zero arrives as zero.
 package httpxml
 
 import (
