@@ -1,6 +1,6 @@
 // Package httpprotobuf serves and calls the create-user API as protobuf over HTTP/1.1, with net/http and
-// google.golang.org/protobuf. It uses no gRPC, keeps connections alive and compresses nothing. Protobuf refuses a string
-// that is not UTF-8.
+// google.golang.org/protobuf. It uses no gRPC, keeps connections alive and compresses nothing. Protobuf refuses a
+// string that is not UTF-8.
 package httpprotobuf
 
 import (

@@ -248,21 +248,13 @@ func (m *maker) alike(dir, stack string, rate, base, own int, works ...string) k
 	})
 }
 
-// Waits is the range of a stack's median wait, and Calls of how many calls it answers, both in times the base's.
-func (k kin) Waits() string {
-	return k.spread("%.2f to %.2f", func(r repeat) float64 { return r.Percentiles.P50.Ratio })
-}
+// Calls is the range of how many calls a second a stack answers, in times the base's.
 func (k kin) Calls() string {
-	return k.spread("%.1f to %.1f", func(r repeat) float64 { return 1 / r.Timed().Ratio })
-}
-
-// spread is the range of a figure that all of the runs have.
-func (k kin) spread(format string, figure func(repeat) float64) string {
 	var all []float64
 	for _, r := range k {
-		all = append(all, figure(r))
+		all = append(all, 1/r.Timed().Ratio)
 	}
-	return fmt.Sprintf(format, slices.Min(all), slices.Max(all))
+	return fmt.Sprintf("%.1f to %.1f", slices.Min(all), slices.Max(all))
 }
 
 // calls is how many calls a second callers made who call again at once, of JSON and of a stack.

@@ -129,10 +129,8 @@ func (m *maker) answerTable(of []string) string {
 			return sized(a.Led) + " " + report.Says(a.Verdict)
 		}),
 		figure("all records", func(a atRate) string { return a.records.String() }),
-		figure("p50: JSON, gRPC, µs", func(a atRate) string {
-			p := a.Percentiles.P50
-			return table.Micros(p.BaseNs) + ", " + table.Micros(p.BaseNs*p.Ratio)
-		}),
+		figure("p50: JSON, gRPC, µs", func(a atRate) string { return both(a.Percentiles.P50) }),
+		figure("p99: JSON, gRPC, µs", func(a atRate) string { return both(a.Percentiles.P99) }),
 		figure("calls a second: JSON, gRPC", func(a atRate) string { return grouped(a.base) + ", " + grouped(a.own) }))
 	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
 	for i, dir := range dirs {
