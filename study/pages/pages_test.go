@@ -98,7 +98,7 @@ a table => table "pears" "quiet" => pears
 the run of a table => table "builds" "none" => none has no summary.json
 the folder of a table => table "costs" => index out of range
 one wiring, or a column that tells two apart => table "costs" "wired" => is wired in two ways
-a stack at every workload => table "grid" "uneven" "stacks" => has not measured a at structured-1kB
+a stack at a workload => table "grid" "uneven" "structured-1kB" "a" => has not measured a at structured-1kB
 a method of one's own => table "publics" "builds" => nil pointer
 one machine, in parts => answer "mixed" "small" "grpcprotobuf" => are of two machines
 one machine, in a table => table "publics" "own" "elsewhere" => are of two machines

@@ -101,16 +101,6 @@ func (m *maker) led(dir, work, stack string) *report.Led {
 	return &a
 }
 
-// works are the workloads of a run, each by its first answer.
-func works(s report.Summary) (all []report.Led) {
-	for _, a := range s.Timed() {
-		if !slices.ContainsFunc(all, func(b report.Led) bool { return b.Workload == a.Workload }) {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
 // repeat is an answer of a recorded run, by the figure that its question asks for.
 type repeat struct {
 	folder, machine string

@@ -22,7 +22,7 @@ import (
 func (m *maker) tables() map[string]func(of []string) string {
 	return map[string]func([]string) string{
 		"workloads": m.workloadsTable, "answer": m.answerTable, "turn": m.turnTable, "agree": m.agreeTable,
-		"connections": m.connectionsTable, "rest": m.restTable, "costs": m.costsTable, "pairs": m.pairsTable,
+		"connections": m.connectionsTable, "rest": m.restTable, "costs": m.costsTable,
 		"grid": m.gridTable, "publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable,
 		"codec releases": m.codecReleasesTable, "codecs": m.codecsTable, "differences": m.differencesTable,
 		"towers": m.towersTable,
@@ -86,20 +86,28 @@ func (m *maker) workloadsTable(of []string) string {
 	if !mixed {
 		base = "JSON's " + measured(all[0]) + ", µs"
 	}
+	told, wired := "", ways(m.run(m.within(dir)[0]).Base, all)
+	if len(wired) == 1 {
+		told = wired[0]
+	}
+	apart := func(cell func(report.Led) string) func(report.Led) string {
+		return func(a report.Led) string { return map[bool]string{true: cell(a)}[told == ""] }
+	}
 	table.Fill(t, all,
 		text("calls", does),
-		text("processes, cores", place),
-		text("callers; connections: JSON, gRPC", func(a report.Led) string { return callers(a) + "; " + onConnections(a) }),
+		text("processes, cores", apart(place)),
+		text("callers; connections: JSON, gRPC", apart(func(a report.Led) string {
+			return callers(a) + "; " + onConnections(a)
+		})),
 		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
 		figure(base, func(a report.Led) string { return table.Micros(a.BaseNs) }),
 		figure("gRPC to JSON (95 %)", sized),
 		text("gRPC takes", explained(t)),
 		figure("all records", func(a report.Led) string { return ranges[a.Workload] }),
-		figure("p50: JSON, gRPC, µs", func(a report.Led) string { return both(a.Percentiles.P50) }),
-		figure("p99: JSON, gRPC, µs", func(a report.Led) string { return both(a.Percentiles.P99) }),
-		figure("calls a second: JSON, gRPC", func(a report.Led) string { return m.answered(dir, a) }),
-		figure("saved per call, µs", func(a report.Led) string { return fmt.Sprintf("%+.0f", -a.Micro()) }))
-	return t.Filled().Markdown() + "\n" + m.caption(dir, "", all)
+		figure("p50: JSON, gRPC, µs", func(a report.Led) string { return waited(a, a.Percentiles.P50) }),
+		figure("p99: JSON, gRPC, µs", func(a report.Led) string { return waited(a, a.Percentiles.P99) }),
+		figure("calls a second: JSON, gRPC", func(a report.Led) string { return m.answered(dir, a) }))
+	return t.Filled().Markdown() + "\n" + m.caption(dir, told, all)
 }
 
 // answerTable is README's: calls at rates and saturated, of one wiring, which stands above. For each sweep it takes the
@@ -363,51 +371,29 @@ func (m *maker) costsTable(of []string) string {
 	}
 	table.Fill(t, all,
 		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		figure("ratio (95 %)", sized),
-		text("it takes", func(a report.Led) string { return says(t, a, m.kin(dir, a)) }),
-		figure("all records", func(a report.Led) string { return m.kin(dir, a).String() }),
+		text("ratio (95 %)", func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }),
 		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
-		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })),
-		figure("allocated, B", fact(func(f *report.Counts) float64 { return f.AllocBytes })))
+		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })))
 	return t.Markdown() + "\nCompared with `httpjson`: " + m.caption(dir, how("httpjson", all), all)
 }
 
-func (m *maker) pairsTable(of []string) string {
-	dir, t := of[0], table.New(2, "what differs", "pair", "ratio (95 %)")
-	var all []report.Led
-	small := func(stack string) *report.Led {
-		a := m.answer(dir, "small", stack)
-		all = append(all, *a)
-		return a
-	}
-	t.Add("the format", "`httpprotobuf` to `httpjson`", sized(*small("httpprotobuf")))
-	t.Add("the HTTP version, in net/http", "`httpjson.h2c` to `httpjson`", sized(*small("httpjson.h2c")))
-	t.Add("the server's HTTP/2: net/http's with ServeHTTP, or grpc-go's own", "`grpcservehttp` to `grpcprotobuf`",
-		sized(*quotient(small("grpcservehttp"), small("grpcprotobuf"))))
-	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), all)
-}
-
+// gridTable has the ratio of each stack at one workload.
 func (m *maker) gridTable(of []string) string {
-	dir, t := of[0], new(table.Table)
-	run := m.run(dir + "/" + of[1])
-	columns, stacks := []named{text("stack", code)}, slices.Concat(of[2:], run.Stacks())
+	dir, work, t := of[0], of[1], new(table.Table)
 	var all []report.Led
-	for _, w := range works(run) {
-		columns = append(columns, text(w.Does+"; processes, cores: "+place(w), func(stack string) string {
-			a := m.asked(dir, w.Workload, stack)
-			all = append(all, *a)
-			return joined(t, *a, m.kin(dir, *a))
-		}))
+	for _, stack := range of[2:] {
+		all = append(all, *m.asked(dir, work, stack))
 	}
-	table.Fill(t, stacks, columns...)
-	return t.Markdown() + "\nCompared with " + report.Label(run.Base) + ": " + m.caption(dir, "", all)
+	table.Fill(t, all,
+		text("stack", func(a report.Led) string { return code(a.Stack) }),
+		text(does(all[0]), func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }))
+	base := m.run(m.within(dir)[0]).Base
+	return t.Markdown() + "\nCompared with " + report.Label(base) + ": " + m.caption(dir, how(base, all), all)
 }
 
 func (m *maker) publicsTable(of []string) string {
-	t, method, works := new(table.Table), "", m.runs(of)[0].Of("grpcprotobuf")
-	const made = "made.Samples/Call"
-	schema := func(dir string) string { return m.run(dir).Call.Method }
+	t, works := new(table.Table), m.runs(of)[0].Of("grpcprotobuf")
 	body := func(i int) func(string) string {
 		return func(dir string) string { b := m.run(dir).Call.Bodies[i]; return table.Size(b.Request + b.Reply) }
 	}
@@ -417,13 +403,7 @@ func (m *maker) publicsTable(of []string) string {
 	}
 	columns := []named{
 		text("method", func(dir string) string {
-			if schema(dir) != made {
-				method = schema(dir) // that of the rows below, too
-			}
-			return "[" + method + "](" + m.link(dir) + "/report.md)"
-		}),
-		text("schema", func(dir string) string {
-			return map[bool]string{true: "made of the sample", false: "its own"}[schema(dir) == made]
+			return "[" + m.run(dir).Call.Method + "](" + m.link(dir) + "/report.md)"
 		}),
 		figure("JSON, B", body(0)), figure("protobuf, B", body(1)),
 	}
@@ -516,8 +496,6 @@ func (m *maker) codecsTable([]string) string {
 	return table.Fill(new(table.Table), codecs.All(),
 		text("codec", func(c codecs.Row) string { return code(c.Name) }),
 		text("library", func(c codecs.Row) string { return m.versioned(c.New().Traits().Library) }),
-		text("by", func(c codecs.Row) string { return c.By }),
-		text("keeps", func(c codecs.Row) string { return fmt.Sprint(c.Reuses) }),
 		text("invalid UTF-8 encoded, decoded", func(c codecs.Row) string {
 			return fmt.Sprintf("%s, %s", c.New().Traits().InvalidUTF8, c.Decodes)
 		}),

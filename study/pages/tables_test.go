@@ -99,7 +99,7 @@ func TestMadePage(t *testing.T) {
 	want, err := os.ReadFile("testdata/page.md")
 	require.NoError(t, err)
 	require.Equal(t, string(want), made)
-	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | reflection | nothing | ")
+	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | replaced, replaced | ")
 	require.Equal(t, "about half", filled(t, root, `bears "about half" (about 0.5) 0.52`))
 	require.Equal(t, []string{"example.com/lib/x v1.2.3", "net/http"},
 		[]string{in(root).versioned("example.com/lib/x"), in(root).versioned("net/http")})
@@ -149,6 +149,11 @@ func TestWiring(t *testing.T) {
 	} {
 		a := c.answer.Led()
 		require.Equal(t, c.want, place(a)+"; "+callers(a)+"; "+onConnections(a), reason)
+	}
+	for cores, want := range map[int]string{1: "", 2: "2.0, 4.0"} {
+		a := report.Answer{GOMAXPROCS: cores}
+		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, Ratio: 2}),
+			"nobody waits on one core for the side that calls")
 	}
 }
 

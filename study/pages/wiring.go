@@ -13,7 +13,6 @@ import (
 )
 
 var (
-	perSecond = regexp.MustCompile(`([\d,]+) (?:calls )?a second`)
 	ofCallers = regexp.MustCompile(`callers\.(\d+)|(\d+) callers`)
 	ofProcs   = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
 )
@@ -90,12 +89,17 @@ func both(p verdict.Percentile) string {
 	return table.Micros(p.BaseNs) + ", " + table.Micros(p.BaseNs*p.Ratio)
 }
 
-// answered is how many calls a second the base and the stack answered: as many as were planned, or as several callers
-// made who call again at once.
-func (m *maker) answered(dir string, a report.Led) string {
-	if said := perSecond.FindStringSubmatch(does(a)); said != nil {
-		return said[1] + ", " + said[1]
+// waited is both of an answer, but where client and server take turns on one core: no caller of a service waits so.
+func waited(a report.Led, p verdict.Percentile) string {
+	if processes(a)*a.GOMAXPROCS == 1 {
+		return ""
 	}
+	return both(p)
+}
+
+// answered is how many calls a second callers made who call again at once, with the base and with the stack. At a
+// planned rate both answer as many as the workload's title says.
+func (m *maker) answered(dir string, a report.Led) string {
 	if a.Leads == report.ByTime || !a.Time.There() {
 		return ""
 	}
@@ -111,9 +115,8 @@ func count(n any, name string) string {
 	return fmt.Sprint(n, " ", name)
 }
 
-// how says how the calls of a table without a column of processes and cores were made, which is one way for all rows.
-// Connections are left out if a row does not tell them.
-func how(base string, all []report.Led) (said string) {
+// ways says in which ways the calls of answers were made. Connections are left out if a row does not tell them.
+func ways(base string, all []report.Led) (said []string) {
 	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
 	for _, a := range all {
 		on := count(callers(a), "caller")
@@ -127,13 +130,20 @@ func how(base string, all []report.Led) (said string) {
 		if processes(a) == 2 {
 			where = "have a process each, with " + count(a.GOMAXPROCS, "core")
 		}
-		now := on + "; client and server " + where + "."
-		if said != "" && now != said {
-			fail("%s is wired in two ways, which need a column: %s %s", a.Workload, said, now)
+		if now := on + "; client and server " + where + "."; !slices.Contains(said, now) {
+			said = append(said, now)
 		}
-		said = now
 	}
 	return said
+}
+
+// how is the one way of a table that has no column to tell two apart.
+func how(base string, all []report.Led) string {
+	said := ways(base, all)
+	if len(said) > 1 {
+		fail("%s is wired in two ways, which need a column: %s", all[0].Workload, strings.Join(said, " "))
+	}
+	return strings.Join(said, "")
 }
 
 // caption says of the answers of a table where and when they were measured, how their calls were made if that is one
@@ -143,8 +153,8 @@ func (m *maker) caption(dir, how string, all []report.Led) string {
 	for _, a := range all {
 		s.Answers = append(s.Answers, a.Answer)
 	}
-	more := strings.TrimSpace(how + " " + s.Hour())
-	return strings.TrimSpace(m.where(dir) + ".\n" + table.Wrap(more, 120))
+	lines := []string{m.where(dir) + ".", how, s.Hour()}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
