@@ -22,7 +22,7 @@ import (
 func (m *maker) tables() map[string]func(of []string) string {
 	return map[string]func([]string) string{
 		"workloads": m.workloadsTable, "answer": m.answerTable, "turn": m.turnTable, "agree": m.agreeTable,
-		"connections": m.connectionsTable, "rest": m.restTable, "costs": m.costsTable,
+		"connections": m.connectionsTable, "costs": m.costsTable,
 		"grid": m.gridTable, "publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable,
 		"codec releases": m.codecReleasesTable, "codecs": m.codecsTable, "differences": m.differencesTable,
 		"towers": m.towersTable,
@@ -255,7 +255,6 @@ func (m *maker) connectionsTable(of []string) string {
 		}),
 		figure("gRPC to JSON (95 %)", func(r row) string { return sized(r.Led) }),
 		text("gRPC takes", func(r row) string { return says(t, r.Led, nil) }),
-		figure("p50: JSON, gRPC, ms", func(r row) string { return both(r.Percentiles.P50) }),
 		figure("p99: JSON, gRPC, ms", func(r row) string { return both(r.Percentiles.P99) }),
 		figure("calls a second: JSON, gRPC", func(r row) string {
 			if !r.Time.There() {
@@ -289,34 +288,6 @@ func (m *maker) agreeTable(of []string) string {
 			return sized(*m.led(dir+"/"+message, row[2], "grpcprotobuf"))
 		}),
 		figure("the other program, after", outside(2)))
-	return t.Markdown()
-}
-
-// restTable has what stacks hold at rest, of a run of -idle: live heap and resident memory of each side.
-func (m *maker) restTable(of []string) string {
-	r := m.rest(of[0])
-	t := table.New(2, "stack", "side", "idle connection, kB", "over TLS, kB", "open stream, kB", "call that waits, kB")
-	var stacks []string
-	for _, row := range r.Rows {
-		if !slices.Contains(stacks, row.Stack) {
-			stacks = append(stacks, row.Stack)
-		}
-	}
-	for _, stack := range stacks {
-		for _, side := range []string{"server", "client"} {
-			cells := []string{code(stack), side}
-			for _, in := range []held{{idle.Connections, false}, {idle.Connections, true}, {idle.Streams, false},
-				{idle.Calls, false}} {
-				cell := "–"
-				if heap, there := in.figure(r, stack, side, "heap-B"); there {
-					resident, _ := in.figure(r, stack, side, "resident-B")
-					cell = fmt.Sprintf("%.1f (%.1f)", heap.Mean/1000, resident.Mean/1000)
-				}
-				cells = append(cells, cell)
-			}
-			t.Add(cells...)
-		}
-	}
 	return t.Markdown()
 }
 
