@@ -86,7 +86,7 @@ func TestCalibration(t *testing.T) {
 	}
 	for name := range strings.FieldsFuncSeq(*only, func(r rune) bool { return r == ',' }) {
 		if !slices.ContainsFunc(c.plan, func(e experiment) bool { return e.name == name }) {
-			t.Fatalf("-only: no experiment is called %q: see study/method.md", name)
+			t.Fatalf("-only: no experiment is called %q: calibrate_test.go lists them", name)
 		}
 		c.only = append(c.only, name)
 	}

@@ -106,7 +106,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestCalibrationTable: study/method.md has the figures of the calibrations of several layouts, by the present rule. -v
+// TestCalibrationTable: study/method.md links the figures of the calibrations of several layouts, by the present rule. -v
 // prints those of one build.
 func TestCalibrationTable(t *testing.T) {
 	var layouts, oneBuild []frozen.Comparison
