@@ -106,8 +106,8 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestCalibrationTable: study/method.md links the figures of the calibrations of several layouts, by the present rule. -v
-// prints those of one build.
+// TestCalibrationTable: study/method.md links the figures of the calibrations of several layouts, by the present rule.
+// -v prints those of one build.
 func TestCalibrationTable(t *testing.T) {
 	var layouts, oneBuild []frozen.Comparison
 	for _, f := range thawed(t) {
