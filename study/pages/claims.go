@@ -180,7 +180,7 @@ func (c *claims) add(claim int, words, of string, s report.Summary, r reading, s
 	if v := r.verdict(); v == "holds" || v == "more than claimed" {
 		figure = "**" + figure + "**"
 	}
-	if r.inNoise() && !r.void {
+	if r.inNoise() && r.verdict() == "undecided" {
 		figure += fmt.Sprintf(" [noise floor %.1f %%]", 100*r.floor)
 	}
 	c.rows[row].readings = append(c.rows[row].readings, r)
@@ -212,7 +212,15 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
 	}
 	words := fmt.Sprintf("%s, %s to %s", what, report.Label(over), report.Label(under))
-	return c.add(claim, words, a.Does, s, r, said)
+	return c.add(claim, words, workload(a.Answer), s, r, said)
+}
+
+// workload is the name of a workload of the list, or what another one does.
+func workload(a report.Answer) string {
+	if strings.Contains(a.Workload, ".") {
+		return a.Does
+	}
+	return code(a.Workload)
 }
 
 // taken is what a call of the stack takes of something, divided by what one of the base takes.
@@ -243,7 +251,7 @@ func (c *claims) Message(claim int, said claimed) string {
 	s, _ := c.m.first(c.dir, "stream", "grpcprotobuf")
 	r := paired(quotient(unary, stream))
 	r.floor = max(unary.NoiseFloor, stream.NoiseFloor)
-	return c.add(claim, "time of a message, unary call to stream", unary.Does, s, r, said)
+	return c.add(claim, "time of a message, unary call to stream", code("small"), s, r, said)
 }
 
 // Codec compares the time of an op of one codec with that of the other, or the lengths of their bodies.
