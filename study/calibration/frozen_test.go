@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the tables in testdata that docs/method.md and study/method.md have")
+	update = flag.Bool("update", false, "write the tables in testdata that docs/method.md and study/method.md cite")
 	freeze = flag.Bool("freeze", false, "write the processes of the calibrations that the arguments name")
 )
 
@@ -121,7 +121,7 @@ func TestCalibrationTable(t *testing.T) {
 	written(t, "calibration", figures(layouts))
 }
 
-// TestCoverage: docs/method.md has a row for each kind of hour, with the number of repeats whose interval contains the
+// TestCoverage: docs/method.md cites rows for each kind of hour, with the number of repeats whose interval contains the
 // mean of the other repeats. Of hours of one build, only the comparisons of gRPC with JSON count.
 func TestCoverage(t *testing.T) {
 	table := "| hour | layouts | intervals that contain the mean of the others |\n|---|---|---:|\n"
