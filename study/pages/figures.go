@@ -63,16 +63,6 @@ func (m *maker) line(file string, place []string) (line, after string) {
 	return line, line[at-begin:]
 }
 
-// lines returns lines of a file, each found by a part of it, below the line of another part or "".
-func (m *maker) lines(file, below string, parts ...string) string {
-	var found []string
-	for _, part := range parts {
-		line, _ := m.line(file, []string{below, part})
-		found = append(found, line)
-	}
-	return strings.Join(found, "\n")
-}
-
 // measured has all values of a unit in a file of rows of go test -bench, by the row's name without GOMAXPROCS.
 func (m *maker) measured(unit, file string) map[string][]float64 {
 	key := unit + " " + file

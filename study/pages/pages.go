@@ -112,15 +112,15 @@ func (m *maker) functions() template.FuncMap {
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference,
-		"ratio":      ratio, "times": times, "micro": micro, "saved": saved, "kilo": kilo, "grouped": grouped,
+		"ratio":      ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum": func(a, b float64) float64 { return a + b },
 
-		// Tables, text of files, and a picture.
+		// Tables, and a picture.
 		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
-		"file": m.read, "lines": m.lines, "picture": m.picture,
-		"run": m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
+		"picture": m.picture,
+		"run":     m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
 		"leads": m.leads, "warning": m.warning, "link": m.link, "where": m.where, "source": m.source,
 	}
 }

@@ -46,7 +46,7 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	root := record(t)
 	write(t, root, ".ci/releases", "go1.2.3\n"+runtime.Version()+"\n")
 	write(t, root, "study/pages/templates/README.md.tmpl", "{{\"one\"}} page\n")
-	write(t, root, "study/pages/templates/docs/why.md.tmpl", "another\n{{file \"no/such.txt\"}}\n")
+	write(t, root, "study/pages/templates/docs/why.md.tmpl", "another\n{{figure \"no/such.txt\" 1 \"\"}}\n")
 	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o755))
 	err := Write(root)
 	require.ErrorContains(t, err, "docs/why.md.tmpl:2:")
@@ -79,7 +79,6 @@ a line => figure "writes.txt" 1 "'b'" => no line of ["'b'"]
 a line below another => figure "writes.txt" 1 "'a'" "stack" => no line of
 a number in the line => figure "writes.txt" 3 "'a'" => has no number 3
 number 0 => figure "writes.txt" 0 "'a'" => has no number 0
-a line to show => lines "writes.txt" "" "nobody" => no line of
 a row => row "rows.txt" "Tuned/stack=b" "x-ratio" => has 0 values x-ratio of Tuned/stack=b
 one row => row "rows.txt" "Twice" "ns/op" => has 2 values ns/op of Twice
 a unit => interval "rows.txt" "Tuned/stack=a" "y-ratio" 2 => 0 values y-ratio
@@ -186,7 +185,7 @@ func TestIntervalsAreNotTyped(t *testing.T) {
 		`{{printf "%.1f ± %.1f" 11.2 2.9}}`:            "",
 		`{{bears "0.85 (0.79–0.92)" (about 1) 1.0}}`:   "5 (0.79–0.92)",
 		`{{if true}}{{print "11.2 ± 2.9"}}{{end}}`:     "± 2",
-		`{{range lines "a" "± 2"}}no{{else}}±3{{end}}`: "±3",
+		`{{range samples "a" "± 2"}}no{{else}}±3{{end}}`: "±3",
 	} {
 		require.Equal(t, want, spread.FindString(typed(t, "a page", text)), text)
 	}

@@ -400,6 +400,5 @@ func noted(s report.Summary, name string) string {
 func ratio(a *report.Led) string { return table.Ratio(a.Ratio) }
 func times(a *report.Led) string { return sized(*a) }
 
-// micro is by how many microseconds a call takes longer, and saved by how many it takes less.
+// micro is by how many microseconds a call takes longer.
 func micro(a *report.Led) float64 { return a.Micro() }
-func saved(a *report.Led) float64 { return -a.Micro() }
