@@ -237,7 +237,7 @@ func (s Summary) Hour() string {
 	if len(said) == 0 {
 		return ""
 	}
-	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so sizes differ on a quiet one."
+	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so expect other ratios on a quiet one."
 }
 
 // Sentences are the answer in words: of a sweep what was found at its ends and where the ratio crosses 1, and else what

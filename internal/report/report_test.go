@@ -168,10 +168,10 @@ func TestSentences(t *testing.T) {
 
 	s := found()
 	s.Answers[1].Time.BaseVaried, s.Answers[2].Time.BaseVaried = 0.25, 0
-	require.Equal(t, "The machine was not quiet: other programs used up to 20 % of it, so sizes differ on a quiet one.",
+	require.Equal(t, "The machine was not quiet: other programs used up to 20 % of it, so expect other ratios on a quiet one.",
 		s.Hour())
 	s.Answers[0].Time.BaseVaried, s.Answers[2].Others = 0.26, 0.1
-	require.Equal(t, "The machine was not quiet: JSON's own time varied by 26 %, so sizes differ on a quiet one.",
+	require.Equal(t, "The machine was not quiet: JSON's own time varied by 26 %, so expect other ratios on a quiet one.",
 		s.Hour())
 	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())

@@ -12,8 +12,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
-// ruled is the first day whose hours are chosen by the rule of study/results/README.md.
-const ruled = "2026-11-26"
+// ruled is when the rule of study/results/README.md was committed: it chooses among the hours that began later.
+const ruled = "2026-11-26, 02:54"
 
 // hour is a folder of results, and what the rule asks of it: medians over the rows of all its runs.
 type hour struct {
@@ -45,7 +45,7 @@ func (m *maker) hour(folder string) hour {
 	if err != nil {
 		fail("%w", err)
 	}
-	h.begun = folder[:min(len(ruled), len(folder))] + ", " + clock.FindString(string(state))
+	h.begun = folder[:min(len("2026-11-26"), len(folder))] + ", " + clock.FindString(string(state))
 	var others, varied []float64
 	for _, comparisons := range m.recorded() {
 		for _, r := range comparisons {
@@ -76,10 +76,13 @@ func (m *maker) leads(folder string) string {
 	}
 	var leading hour
 	for _, entry := range folders {
-		if !entry.IsDir() || entry.Name() < ruled {
+		if !entry.IsDir() || entry.Name() < ruled[:len("2026-11-26")] {
 			continue
 		}
 		h := m.hour(entry.Name())
+		if h.begun <= ruled {
+			continue
+		}
 		newer, better := h.begun > leading.begun, h.Qualifies() && !leading.Qualifies()
 		if leading.folder == "" || better || newer && h.Qualifies() == leading.Qualifies() {
 			leading = h
@@ -89,6 +92,17 @@ func (m *maker) leads(folder string) string {
 		fail("%s does not lead: by the rule of study/results/README.md %s does", folder, leading.folder)
 	}
 	return folder
+}
+
+// varied is by how much the base's CPU varied in the median row of runs.
+func (m *maker) varied(dirs ...string) string {
+	var all []float64
+	for _, dir := range dirs {
+		for _, a := range m.run(dir).Led() {
+			all = append(all, a.BaseVaried)
+		}
+	}
+	return table.Percent(middle(all))
 }
 
 // warning is that of the hour of a folder.

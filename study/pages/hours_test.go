@@ -41,15 +41,15 @@ func TestLeads(t *testing.T) {
 		leads   string
 	}{
 		"the newest of two quiet hours": {map[string][3]any{
-			"2026-11-26-a-night": of("02:30", quiet), "2026-11-26-a-dawn": of("04:35", quiet)}, "2026-11-26-a-dawn"},
+			"2026-11-26-a-night": of("03:30", quiet), "2026-11-26-a-dawn": of("04:35", quiet)}, "2026-11-26-a-dawn"},
 		"an older quiet hour before a busy one": {map[string][3]any{
-			"2026-11-26-a-night": of("02:30", quiet), "2026-11-27-a-dawn": of("04:35", busy)}, "2026-11-26-a-night"},
+			"2026-11-26-a-night": of("03:30", quiet), "2026-11-27-a-dawn": of("04:35", busy)}, "2026-11-26-a-night"},
 		"a newer quiet hour": {map[string][3]any{
-			"2026-11-26-a-night": of("02:30", unsteady), "2026-11-26-a-dawn": of("04:35", quiet)}, "2026-11-26-a-dawn"},
+			"2026-11-26-a-night": of("03:30", unsteady), "2026-11-26-a-dawn": of("04:35", quiet)}, "2026-11-26-a-dawn"},
 		"the newest if none is quiet": {map[string][3]any{
-			"2026-11-26-a-night": of("02:30", busy), "2026-11-26-a-dawn": of("04:35", unsteady)}, "2026-11-26-a-dawn"},
+			"2026-11-26-a-night": of("03:30", busy), "2026-11-26-a-dawn": of("04:35", unsteady)}, "2026-11-26-a-dawn"},
 		"hours before the rule": {map[string][3]any{
-			"2026-11-25-a-night": of("02:30", quiet), "2026-11-26-a-dawn": of("04:35", unsteady)}, "2026-11-26-a-dawn"},
+			"2026-11-25-a-night": of("03:30", quiet), "2026-11-26-a-dawn": of("04:35", unsteady)}, "2026-11-26-a-dawn"},
 	} {
 		m := hours(t, c.folders)
 		for folder := range c.folders {
@@ -87,7 +87,8 @@ func TestAlike(t *testing.T) {
 		asked := `alike "quiet/workloads" "grpcprotobuf" 2000 100 1 "small-1-caller"`
 		require.Equal(t, c.want, filled(t, root, asked), reason)
 		if c.want != "–" {
-			require.Equal(t, "0.6 to 0.6", filled(t, root, "("+asked+").Calls"), reason)
+			require.Equal(t, "14.0", filled(t, root, "("+asked+").Cores 500000.0"), reason)
+			require.Equal(t, "0.6", filled(t, root, "("+asked+").Calls"), reason)
 		}
 	}
 }

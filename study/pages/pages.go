@@ -121,7 +121,7 @@ func (m *maker) functions() template.FuncMap {
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
 		"run":     m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"leads": m.leads, "warning": m.warning, "link": m.link, "where": m.where, "source": m.source,
+		"leads": m.leads, "warning": m.warning, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }
 

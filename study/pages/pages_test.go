@@ -179,12 +179,12 @@ func typed(t *testing.T, name, text string) string {
 // action has typed it.
 func TestIntervalsAreNotTyped(t *testing.T) {
 	for text, want := range map[string]string{
-		"0.85 (0.79–0.92)":                             "5 (0.79–0.92)",
-		`takes {{"11.2 ± 2.9"}} µs`:                    "± 2",
-		`{{$a := "11.2 ± 2.9"}}{{$a}}`:                 "± 2",
-		`{{printf "%.1f ± %.1f" 11.2 2.9}}`:            "",
-		`{{bears "0.85 (0.79–0.92)" (about 1) 1.0}}`:   "5 (0.79–0.92)",
-		`{{if true}}{{print "11.2 ± 2.9"}}{{end}}`:     "± 2",
+		"0.85 (0.79–0.92)":                               "5 (0.79–0.92)",
+		`takes {{"11.2 ± 2.9"}} µs`:                      "± 2",
+		`{{$a := "11.2 ± 2.9"}}{{$a}}`:                   "± 2",
+		`{{printf "%.1f ± %.1f" 11.2 2.9}}`:              "",
+		`{{bears "0.85 (0.79–0.92)" (about 1) 1.0}}`:     "5 (0.79–0.92)",
+		`{{if true}}{{print "11.2 ± 2.9"}}{{end}}`:       "± 2",
 		`{{range samples "a" "± 2"}}no{{else}}±3{{end}}`: "±3",
 	} {
 		require.Equal(t, want, spread.FindString(typed(t, "a page", text)), text)

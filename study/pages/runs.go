@@ -238,13 +238,28 @@ func (m *maker) alike(dir, stack string, rate, base, own int, works ...string) k
 	})
 }
 
+// Cores is the range of how much more of a core a stack takes than the base, at so many calls a second.
+func (k kin) Cores(rate float64) string {
+	var all []float64
+	for _, r := range k {
+		all = append(all, r.Micro()*rate/1e6)
+	}
+	return tenths(all)
+}
+
 // Calls is the range of how many calls a second a stack answers, in times the base's.
 func (k kin) Calls() string {
 	var all []float64
 	for _, r := range k {
 		all = append(all, 1/r.Timed().Ratio)
 	}
-	return fmt.Sprintf("%.1f to %.1f", slices.Min(all), slices.Max(all))
+	return tenths(all)
+}
+
+// tenths is a range of figures, or one figure if both ends round to it.
+func tenths(all []float64) string {
+	lo, hi := fmt.Sprintf("%.1f", slices.Min(all)), fmt.Sprintf(" to %.1f", slices.Max(all))
+	return lo + strings.TrimSuffix(hi, " to "+lo)
 }
 
 // calls is how many calls a second callers made who call again at once, of JSON and of a stack.

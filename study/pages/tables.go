@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -234,14 +235,17 @@ func (m *maker) connectionsTable(of []string) string {
 		dir string
 		report.Led
 	}
-	t, rows, dirs := new(table.Table), []row(nil), []string(nil)
+	t, rows, all, links := new(table.Table), []row(nil), []report.Led(nil), []string(nil)
 	for i := 0; i+1 < len(of); i += 2 {
-		dirs = append(dirs, of[i])
-		rows = append(rows, row{of[i], *m.led(of[i], of[i+1], "grpcprotobuf")})
+		a := *m.led(of[i], of[i+1], "grpcprotobuf")
+		rows, all = append(rows, row{of[i], a}), append(all, a)
+		if link := "[" + path.Base(of[i]) + "](" + m.link(of[i]) + "/report.md)"; !slices.Contains(links, link) {
+			links = append(links, link)
+		}
 	}
 	both := func(p verdict.Percentile) string {
 		ms := func(ns float64) string { return table.Known(ns, fmt.Sprintf("%.2f", ns/1e6)) }
-		return ms(p.BaseNs) + ", " + ms(p.BaseNs*p.Ratio)
+		return ms(p.BaseNs) + ", " + ms(p.StackNs)
 	}
 	table.Fill(t, rows,
 		figure("connections", func(r row) string {
@@ -263,7 +267,7 @@ func (m *maker) connectionsTable(of []string) string {
 			base, own := m.calls(r.dir, r.Workload, r.Stack)
 			return grouped(base) + ", " + grouped(own)
 		}))
-	return t.Filled().Markdown() + "\n" + m.source(dirs...)
+	return t.Filled().Markdown() + "\n" + m.caption(of[0], "Records: "+strings.Join(links, " and ")+".", all)
 }
 
 func (m *maker) agreeTable(of []string) string {

@@ -152,7 +152,7 @@ func TestWiring(t *testing.T) {
 	}
 	for cores, want := range map[int]string{1: "", 2: "2.0, 4.0"} {
 		a := report.Answer{GOMAXPROCS: cores}
-		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, Ratio: 2}),
+		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
 			"nobody waits on one core for the side that calls")
 	}
 }

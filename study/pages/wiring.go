@@ -86,7 +86,7 @@ func both(p verdict.Percentile) string {
 	if p.BaseNs == 0 {
 		return ""
 	}
-	return table.Micros(p.BaseNs) + ", " + table.Micros(p.BaseNs*p.Ratio)
+	return table.Micros(p.BaseNs) + ", " + table.Micros(p.StackNs)
 }
 
 // waited is both of an answer, but where client and server take turns on one core: no caller of a service waits so.
