@@ -61,19 +61,29 @@ func TestExplain(t *testing.T) {
 	const procs = 3 // of both sides, also of a workload that is apart or at a rate
 	s := Spec{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
 		Blocks: 2, Workload: workload.Workload{Apart: true, Rate: 1000, Callers: 3}}
-	found, err := Explain(t.Context(), s, Program{})
+	var found []Explained
+	var err error
+	sides := map[string]int64{} // samples
+	for range 10 {              // a busy machine may leave the profiler without a sample, or without one of either side
+		clear(sides)
+		found, err = Explain(t.Context(), s, Program{})
+		for _, e := range found {
+			for _, part := range e.Profile.Parts {
+				sides[part.Side] += part.Samples
+			}
+		}
+		if err != nil && !strings.Contains(err.Error(), "no sample") || sides["client"]*sides["server"] > 0 {
+			break
+		}
+	}
 	require.NoError(t, err)
 	require.Len(t, found, 2)
-	sides := map[string]int64{} // samples
 	for _, e := range found {
 		require.Equal(t, "rawtcp", e.Profile.Row)
 		require.Equal(t, procs, e.Procs)
 		require.GreaterOrEqual(t, e.Wall, 2*s.Slice, "two rounds")
 		require.Positive(t, e.Calls)
 		require.Positive(t, e.Profile.Calls)
-		for _, part := range e.Profile.Parts {
-			sides[part.Side] += part.Samples
-		}
 		p, err := layers.Merge("rawtcp", e.Profile.Calls, e.Recordings...)
 		require.NoError(t, err)
 		kept, err := layers.Of(p)
