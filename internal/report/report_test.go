@@ -181,8 +181,8 @@ func TestSentences(t *testing.T) {
 	s.Answers[1].Time.BaseVaried = 0
 	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
 	s.Answers[0].Time.NoiseFloor = 195.57
-	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, so expect other ratios "+
-		"on a quiet one.", s.Hour())
+	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, "+
+		"so expect other ratios on a quiet one.", s.Hour())
 	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
 }
 
