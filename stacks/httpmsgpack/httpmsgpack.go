@@ -1,6 +1,6 @@
 // Package httpmsgpack serves and calls the create-user API as MessagePack over HTTP/1.1, with net/http and the methods
 // that tinylib/msgp generates. It keeps connections alive and compresses nothing. The generated methods leave out
-// fields that are zero or negative zero, and keep text that is no UTF-8 as it is.
+// fields that are zero or negative zero, and keep text that is not UTF-8 as it is.
 package httpmsgpack
 
 import (

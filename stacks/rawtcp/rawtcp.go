@@ -2,7 +2,7 @@
 // Any extra time of another protobuf stack is the cost of its protocol and its library.
 //
 // A client sends one frame and reads one frame, in turn. A frame has 4 bytes for the length of the payload
-// (big-endian), one byte for the kind, and the payload, which is protobuf. A string that is no UTF-8 is refused.
+// (big-endian), one byte for the kind, and the payload, which is protobuf. A string that is not UTF-8 is refused.
 package rawtcp
 
 import (
