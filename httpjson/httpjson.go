@@ -34,8 +34,8 @@ func H2C() rpcbench.Stack {
 	return stack("httpjson.h2c", jsonstd.Codec{}, httpapi.Options{HTTP2: true})
 }
 
-// Default calls through a copy of http.DefaultTransport, which most clients in Go use, and leaves the version of HTTP
-// to it. Compare Default with New for the price of net/http's defaults.
+// Default calls through a copy of the Transport of net/http's own client, which most programs in Go use, and leaves the
+// version of HTTP to it. Compare Default with New for the price of net/http's defaults.
 //
 // The Transport keeps two idle connections, so that with more than two callers it closes connections and dials new ones
 // all the time. It asks for gzip, although the server compresses nothing. Over TLS, client and server agree on HTTP/2,

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,7 +13,7 @@ import (
 const rateCallers = 100
 
 var (
-	callersIn = regexp.MustCompile(`(?:^|\.)callers\.(\d+)`)
+	callersIn = regexp.MustCompile(`\bcallers\.(\d+)|(\d+) callers`)
 	apartIn   = regexp.MustCompile(`(?:^|\.)apart(?:\.|$)`)
 )
 
@@ -31,7 +32,8 @@ func (s Summary) Wiring() string {
 	if s.Remote {
 		processes = "servers in other programs"
 	}
-	return joined("; ", alike(s.Answers, Answer.callers), joined(", ", on...), processes)
+	callers := alike(s.Answers, func(a Answer) string { return several(a.Callers(), "caller") })
+	return joined("; ", callers, joined(", ", on...), processes)
 }
 
 // caption says where and when a run was measured, and with what around its calls.
@@ -53,15 +55,16 @@ func captions(machines []Machine) (all []string) {
 	return all
 }
 
-// callers says how many callers there were at a time.
-func (a Answer) callers() string {
-	n := 1
-	if found := callersIn.FindStringSubmatch(a.Workload); found != nil {
-		n, _ = strconv.Atoi(found[1])
-	} else if a.Value == Saturated || a.BaseLoad.Completed > 0 {
-		n = rateCallers
+// Callers is how many callers there were at a time, as the workload's name or title says. No record has it otherwise.
+func (a Answer) Callers() int {
+	if found := callersIn.FindStringSubmatch(a.Workload + " " + a.Does); found != nil {
+		n, _ := strconv.Atoi(cmp.Or(found[1], found[2]))
+		return n
 	}
-	return several(n, "caller")
+	if a.Value == Saturated || a.BaseLoad.Completed > 0 {
+		return rateCallers
+	}
+	return 1
 }
 
 // on says how many connections a stack had, or nothing if they were not counted.

@@ -130,7 +130,7 @@ func TestWiring(t *testing.T) {
 	one := &report.Counts{Calls: 1000, Connections: 1}
 	each := &report.Counts{Calls: 1000, Connections: 1000}
 	hundred := &report.Counts{Calls: 1000, Connections: 100}
-	apart := verdict.Answer{BaseMeans: verdict.Means{ServerCPUNs: 1}, BaseLoad: verdict.Load{Switches: 1}}
+	apart := verdict.Answer{BaseMeans: verdict.Means{ServerCPUNs: 1}, BaseLoad: verdict.Load{Switches: 1, Completed: 1}}
 	fifty := report.Answer{Workload: "apart.callers.50.conns.1", GOMAXPROCS: 2, Answer: apart, BaseFacts: one, Facts: one}
 	for reason, c := range map[string]struct {
 		answer report.Answer
@@ -148,7 +148,7 @@ func TestWiring(t *testing.T) {
 		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1, 1; 1; 1000, 1"},
 	} {
 		a := c.answer.Led()
-		require.Equal(t, c.want, place(a)+"; "+callers(a)+"; "+onConnections(a), reason)
+		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers())+"; "+onConnections(a), reason)
 	}
 	for cores, want := range map[int]string{1: "", 2: "2.0, 4.0"} {
 		a := report.Answer{GOMAXPROCS: cores}

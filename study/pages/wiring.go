@@ -12,10 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-var (
-	ofCallers = regexp.MustCompile(`callers\.(\d+)|(\d+) callers`)
-	ofProcs   = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
-)
+var ofProcs = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
 
 // does is what a call is, with the rate that its run found for it.
 func does(a report.Led) string {
@@ -32,18 +29,6 @@ func processes(a report.Led) int {
 
 // place is the cell of a column "processes, cores", which tells rows of two wirings apart.
 func place(a report.Led) string { return fmt.Sprintf("%d, %d", processes(a), a.GOMAXPROCS) }
-
-// callers is how many callers there were: as the workload's name or title says, or else one for each of the base's
-// connections if they were counted in windows.
-func callers(a report.Led) string {
-	switch said := ofCallers.FindStringSubmatch(a.Workload + " " + a.Does); {
-	case said != nil:
-		return cmp.Or(said[1], said[2])
-	case a.BaseLoad != verdict.Load{} && a.BaseFacts != nil:
-		return fmt.Sprint(a.BaseFacts.Connections)
-	}
-	return "1"
-}
 
 // onConnections are those of the base and of the stack.
 func onConnections(a report.Led) string {
@@ -119,7 +104,7 @@ func count(n any, name string) string {
 func ways(base string, all []report.Led) (said []string) {
 	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
 	for _, a := range all {
-		on := count(callers(a), "caller")
+		on := count(fmt.Sprint(a.Callers()), "caller")
 		if counted {
 			on += " on " + count(a.BaseFacts.Connections, "connection")
 			if a.BaseFacts.Connections != a.Facts.Connections {
