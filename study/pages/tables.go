@@ -130,7 +130,9 @@ func (m *maker) answerTable(of []string) string {
 	}
 	table.Fill(t, all,
 		text("calls", func(a atRate) string { return a.calls }),
-		figure("JSON's CPU per call, µs", func(a atRate) string { return table.Micros(a.BaseNs) }),
+		figure("CPU per call: JSON, gRPC, µs", func(a atRate) string {
+			return table.Micros(a.BaseNs) + ", " + table.Micros(a.Paired())
+		}),
 		figure("CPU of gRPC to JSON (95 %)", func(a atRate) string {
 			if a.Verdict == verdict.Less || a.Verdict == verdict.More {
 				return sized(a.Led)
