@@ -122,7 +122,7 @@ func (p plan) summary(f findings) report.Summary {
 			others, n = others+process.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
-		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Leads: report.ByTime,
+		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Rate: w.Rate, Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.rule())}
 		if a.Facts = (*report.Counts)(f.facts[[2]string{w.Name, contestant}]); a.Facts != nil {
 			a.BaseFacts = (*report.Counts)(f.facts[[2]string{w.Name, p.base}])
@@ -134,7 +134,6 @@ func (p plan) summary(f findings) report.Summary {
 		if a.ByCPU(p.asksCPU(w)) {
 			a.Leads = report.ByCPU
 		}
-		a.Rate = f.rates[w.Name]
 		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")

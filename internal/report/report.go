@@ -67,7 +67,7 @@ type Answer struct {
 	Value      string  `json:"value,omitempty"` // in a sweep: a number, or Saturated
 	GOMAXPROCS int     `json:"gomaxprocs"`
 	Stack      string  `json:"stack"`
-	Rate       float64 `json:"rate,omitzero"` // calls a second that run found to be an ordinary load
+	Rate       float64 `json:"rate,omitzero"` // planned calls a second; 0 if callers call again at once
 	Leads      string  `json:"leads"`         // ByTime or ByCPU: the figure that the question asks for
 
 	verdict.Answer
@@ -276,8 +276,8 @@ func (s Summary) said(stack string) string {
 			return ""
 		}
 		cpus := l.saved * l.Rate / 1e9
-		return fmt.Sprintf("At %s calls a second (%s) %s takes %.2f of a CPU %s than %s.", thousands(l.Rate),
-			strings.Replace(l.Does, ", ordinary load", "", 1), label, math.Abs(cpus), fewer(cpus > 0), Label(s.Base))
+		return fmt.Sprintf("At %s calls a second%s %s takes %.2f of a CPU %s than %s.", thousands(l.Rate), l.atRate(),
+			label, math.Abs(cpus), fewer(cpus > 0), Label(s.Base))
 	})
 	first(rateHeading, func(l line) string {
 		times := table.Ratio(l.Ratio) + " times "
@@ -299,6 +299,16 @@ func (s Summary) said(stack string) string {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), Label(s.Base))
 	}
 	return strings.Join(said, " ")
+}
+
+// atRate is the workload in brackets, without the load that the sentence has named, or "" if it is no more than that.
+func (a Answer) atRate() string {
+	parts := strings.Split(strings.Replace(a.Does, ", ordinary load", "", 1), ", ")
+	parts = slices.DeleteFunc(parts, func(part string) bool { return strings.HasSuffix(part, " a second") })
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 func fewer(less bool) string { return map[bool]string{true: "less", false: "more"}[less] }
