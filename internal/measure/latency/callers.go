@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,10 +20,13 @@ type callers struct {
 	failed  atomic.Pointer[error]
 
 	plan   [][]time.Duration
-	began  time.Time    // other times count from here
-	limit  atomic.Int64 // the value of begun at which callers end
-	starts gate         // opening it ends the callers' wait after the warm-up
-	over   gate         // opening it ends their waits for planned starts
+	begins []time.Duration // of callers without a plan; nil: all begin at once
+	warmed []time.Duration // the last warm call of each caller
+	under  atomic.Int64    // planned calls under way
+	began  time.Time       // other times count from here
+	limit  atomic.Int64    // the value of begun at which callers end
+	starts gate            // opening it ends the callers' wait after the warm-up
+	over   gate            // opening it ends their waits for planned starts
 
 	mu       sync.Mutex    // guards what follows, and the figures
 	from, to time.Duration // the window
@@ -136,10 +140,12 @@ func (c *callers) caller(i, warm int, warmed func()) {
 	round, plan := c.rounds[i], []time.Duration(nil)
 	for j := range warm {
 		c.begun.Add(1)
+		began := time.Now()
 		if err := round[j%len(round)](context.Background()); err != nil {
 			c.fail(fmt.Errorf("warm-up: %w", err))
 			return
 		}
+		c.warmed[i] = time.Since(began)
 	}
 	warmed()
 	<-c.starts.passed
@@ -151,6 +157,13 @@ func (c *callers) caller(i, warm int, warmed func()) {
 	defer func() { c.record(batch[:filled]) }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	if c.begins != nil {
+		timer.Reset(c.begins[i])
+		select {
+		case <-timer.C:
+		case <-c.over.passed:
+		}
+	}
 	for j, now := 0, time.Since(c.began); c.limit.Load() > 0; j++ {
 		due := now
 		if c.plan != nil {
@@ -173,9 +186,15 @@ func (c *callers) caller(i, warm int, warmed func()) {
 				c.begun.Add(-1)
 				return
 			}
+			if c.plan != nil {
+				c.enter()
+			}
 			if err := round[(warm+j)%len(round)](context.Background()); err != nil {
 				c.fail(fmt.Errorf("call at %v: %w", now, err))
 				return
+			}
+			if c.plan != nil {
+				c.under.Add(-1)
 			}
 		}
 		now = time.Since(c.began)
@@ -185,6 +204,19 @@ func (c *callers) caller(i, warm int, warmed func()) {
 			filled, now = 0, time.Since(c.began)
 		}
 	}
+}
+
+// enter counts a planned call that begins.
+func (c *callers) enter() {
+	n := c.under.Add(1)
+	for most := c.figures.Most.Load(); n > most && !c.figures.Most.CompareAndSwap(most, n); most = c.figures.Most.Load() {
+	}
+}
+
+// Warmed implements [Loop].
+func (c *callers) Warmed() time.Duration {
+	took := slices.Sorted(slices.Values(c.warmed))
+	return took[len(took)/2]
 }
 
 // ended is a call that has ended, or a start that was skipped.
