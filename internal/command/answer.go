@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -27,6 +28,7 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 	if p.gate.countsOnly() {
 		return p.countAll(ctx, stdout, clock)
 	}
+	here := environ.List() // a folder of results would be a change of the source
 	err := p.reach(ctx)
 	if err == nil && os.Getenv(report.Typed) == "" { // else a parent rpcbench made it for us
 		out, err = folder(out)
@@ -34,7 +36,7 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 	if err != nil {
 		return err
 	}
-	l, err := p.link(ctx, clock.part())
+	l, err := p.link(ctx, here, clock.part())
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(out))
 	}

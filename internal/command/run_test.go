@@ -439,6 +439,7 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 			Title: "client and server in two processes, 5000 calls a second"}},
 		{"-rate auto -payload flex.1kB -gomaxprocs 0", workload.Workload{Name: "payload.flex.1kB.rate.auto",
 			Title: "flex.1kB, ordinary load", Payload: "flex.1kB"}},
+		{"-gomaxprocs 0", workload.Workload{Name: "gomaxprocs.0", Title: "GOMAXPROCS=0"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {
 		want := []workload.Planned{{Workload: test.want, Ordinary: strings.Contains(test.args, "-rate auto")}}

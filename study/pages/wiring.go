@@ -14,9 +14,9 @@ import (
 
 var ofProcs = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
 
-// does is what a call is, with the rate that its run found for it.
+// does is what a call is, with the rate that its run found for it. The title of another has it.
 func does(a report.Led) string {
-	if a.Rate > 0 {
+	if a.Rate > 0 && !strings.Contains(a.Does, " a second") {
 		return a.Does + ": " + grouped(a.Rate) + " a second"
 	}
 	return a.Does
