@@ -111,8 +111,8 @@ func (m *maker) functions() template.FuncMap {
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
-		"difference": m.difference,
-		"ratio":      ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
+		"difference": m.difference, "change": change, "median": median,
+		"ratio": ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum": func(a, b float64) float64 { return a + b },
 
@@ -121,6 +121,7 @@ func (m *maker) functions() template.FuncMap {
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
 		"run":     m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
+		"each": m.each, "bodies": m.bodies, "medians": m.medians,
 		"leads": m.leads, "warning": m.warning, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }

@@ -272,7 +272,7 @@ func TestFiguresAreNotTyped(t *testing.T) {
 var (
 	defined  = regexp.MustCompile(`\{\{-? ?\$(\w+) := (?:(print|answer|led) )?\(?(?:print )?(?:\$(\w+) ?)?(?:"([^"]*)")?`)
 	released = regexp.MustCompile(`\{\{release \$(\w+) `)
-	figured  = regexp.MustCompile(`\{\{(?:ratio|times|saved|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
+	figured  = regexp.MustCompile(`\{\{(?:ratio|times|median|change|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
 	words    = regexp.MustCompile(`[a-z.\d]+`)
 	ranged   = regexp.MustCompile(`\{\{(?:ratio|times) [^}]*\}\}(?: to |–)\{\{(?:ratio|times) [^}]*\}\}`)
 )

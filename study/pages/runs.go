@@ -256,6 +256,26 @@ func (k kin) Calls() string {
 	return tenths(all)
 }
 
+// each are the runs of several folders that asked one question about messages of their own, so that no range of records
+// has them both.
+func (m *maker) each(work, stack string, dirs ...string) (all kin) {
+	for _, dir := range dirs {
+		s, _ := m.first(dir, work, stack)
+		all = append(all, repeat{dir, machine(s), *m.led(dir, work, stack)})
+	}
+	return all
+}
+
+// bodies is the range of the JSON of request and reply together, in kB, over runs with messages of their own.
+func (m *maker) bodies(dirs ...string) string {
+	var all []float64
+	for _, dir := range dirs {
+		b := m.run(dir).Call.Bodies[0]
+		all = append(all, kilo(b.Request+b.Reply))
+	}
+	return tenths(all)
+}
+
 // tenths is a range of figures, or one figure if both ends round to it.
 func tenths(all []float64) string {
 	lo, hi := fmt.Sprintf("%.1f", slices.Min(all)), fmt.Sprintf(" to %.1f", slices.Max(all))

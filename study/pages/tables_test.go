@@ -355,6 +355,42 @@ func TestRecordsOfClaims(t *testing.T) {
 	}
 }
 
+// TestMedianLatency: sentences have the verdicts of reports, and none counts a sweep in which gRPC's latency is
+// somewhere higher.
+func TestMedianLatency(t *testing.T) {
+	for ratio, want := range map[float64][2]string{
+		0.92: {"8% lower", "2 of 2, 0 open"}, 1.5: {"50% higher", "has a higher median latency"},
+		1.01: {"undecided", "0 of 2, 2 open"},
+	} {
+		root := record(t)
+		again(t, root, "rates", "rates", func(s *report.Summary) {
+			for i := range s.Answers {
+				s.Answers[i].Percentiles.P50 = verdict.Percentile{BaseNs: 100, CopyNs: 100, StackNs: 100 * ratio,
+					Ratio: ratio, Lo: ratio - 0.02, Hi: ratio + 0.02}
+			}
+		})
+		require.Equal(t, want[0], filled(t, root, `median (led "rates" "apart.rate.900" "grpcprotobuf")`))
+		made, err := fill(root, `{{with medians "rates"}}{{.Lower}} of {{.All}}, {{.Undecided}} open{{end}}`)
+		if err != nil {
+			made = err.Error()
+		}
+		require.Contains(t, made, want[1])
+	}
+	root := record(t)
+	require.Equal(t, "20% more", filled(t, root, `change (led "quiet" "small" "grpcprotobuf")`))
+	require.Equal(t, "50% less", filled(t, root, `change (led "quiet" "structured-1kB" "grpcprotobuf")`))
+}
+
+// TestOwnMessages: ranges over runs that each have messages of their own.
+func TestOwnMessages(t *testing.T) {
+	root := record(t)
+	again(t, root, "own2", "own2", func(s *report.Summary) {
+		s.Call.Bodies[0].Request, s.Call.Bodies[0].Reply = 2000, 600
+	})
+	require.Equal(t, "1.1 to 1.2", filled(t, root, `(each "call" "grpcprotobuf" "own" "own2").Calls`))
+	require.Equal(t, "0.1 to 2.6", filled(t, root, `bodies "own" "own2"`))
+}
+
 // TestRates: a rate that was not kept says so. Calls a second are of callers who call again at once.
 func TestRates(t *testing.T) {
 	root := record(t)
