@@ -20,14 +20,23 @@ import (
 
 // run returns the summary of a run.
 func (m *maker) run(dir string) report.Summary {
-	if _, known := m.summaries[dir]; !known {
-		s, err := report.Read(filepath.Join(m.root, dir))
-		if err != nil {
-			fail("%w", err)
-		}
+	s, err := m.readRun(dir)
+	if err != nil {
+		fail("%w", err)
+	}
+	return s
+}
+
+// readRun is run, for what no template calls.
+func (m *maker) readRun(dir string) (report.Summary, error) {
+	if s, known := m.summaries[dir]; known {
+		return s, nil
+	}
+	s, err := report.Read(filepath.Join(m.root, dir))
+	if err == nil {
 		m.summaries[dir] = s
 	}
-	return m.summaries[dir]
+	return s, err
 }
 
 // runs returns the summaries of runs that are of one machine.
@@ -61,9 +70,11 @@ func (m *maker) within(dir string) (dirs []string) {
 
 // first returns what a folder has of a stack at a workload, and the run that asked first. Both are nothing if none did.
 func (m *maker) first(dir, work, stack string) (report.Summary, *report.Led) {
-	for _, s := range m.runs(m.within(dir)) {
+	dirs := m.within(dir)
+	for i, s := range m.runs(dirs) {
 		for _, a := range s.Timed() {
 			if a.Workload == work && a.Stack == stack {
+				m.show(dirs[i], a.Answer)
 				return s, &a
 			}
 		}
@@ -420,6 +431,9 @@ func (m *maker) source(dirs ...string) string {
 func machine(s report.Summary) string {
 	return fmt.Sprintf("%s, %s virtual cores", strings.ReplaceAll(noted(s, "cpu"), "-", " "), noted(s, "cores"))
 }
+
+// quota is noted of a container that may use fewer CPUs than the machine has: how many.
+const quota = "quota"
 
 // noted is a value of a run's environment.
 func noted(s report.Summary, name string) string {

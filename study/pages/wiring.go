@@ -112,7 +112,7 @@ func (d medians) Undecided() int { return d.All - d.Lower }
 // medians are of the verdicts that the reports have. It fails if one of them is that gRPC's latency is higher.
 func (m *maker) medians(dirs ...string) (d medians) {
 	for _, dir := range dirs {
-		for _, a := range m.run(dir).Of("grpcprotobuf") {
+		for _, a := range m.whole(dir).Of("grpcprotobuf") {
 			switch a.Waits(a.Percentiles.P50).Verdict {
 			case verdict.More:
 				fail("%s has a higher median latency of gRPC at %s", dir, a.Workload)
