@@ -3,6 +3,9 @@ package rpcbench_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -162,5 +165,40 @@ func TestRowsEndInTheAnswer(t *testing.T) {
 			require.Len(t, again, len(parsed)+1)
 			require.Equal(t, parsed[0].Config, again[len(parsed)].Config, "a line is a key")
 		})
+	}
+}
+
+// TestRunningShowsBenchstat: the columns of docs/running.md compare the rows, and the table there is of recorded ones.
+func TestRunningShowsBenchstat(t *testing.T) {
+	testkit.Alone(t)
+	page, err := os.ReadFile("docs/running.md")
+	require.NoError(t, err)
+	benchstat := func(nth int, file string) string {
+		command := regexp.MustCompile(`benchstat (.*)'(.*)' `).FindAllStringSubmatch(string(page), -1)[nth]
+		args := []string{"tool", "-modfile=internal/tools/go.mod", "benchstat"}
+		args = append(append(args, strings.Fields(command[1])...), command[2], file)
+		out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.NotContains(t, string(out), "vary in", "rows that should not be one")
+		return string(out)
+	}
+	recorded := regexp.MustCompile(`\[recorded\]\(\.\./(.*?)\)`).FindStringSubmatch(string(page))[1]
+	shown := regexp.MustCompile("(?s)```text\n([^`]*│[^`]*)```").FindStringSubmatch(string(page))[1]
+	for table := range strings.SplitSeq(strings.TrimSuffix(shown, "\n"), "\n\n") {
+		require.Contains(t, benchstat(0, recorded), table)
+	}
+
+	var all strings.Builder
+	for _, rows := range []string{"(GRPCProtobuf|HTTPJSON|HTTPJSONIter|RawTCP)$", "Call$/^workload=(tls|small-100-callers)$"} {
+		out, err := run(t, "-test.bench=^Benchmark"+rows, "-test.count=2")
+		require.NoError(t, err, out)
+		all.WriteString(out)
+	}
+	file := filepath.Join(t.TempDir(), "rows.txt")
+	require.NoError(t, os.WriteFile(file, []byte(all.String()), 0o600))
+	for nth, names := range [][]string{{`\*(-\d+)?`}, {"tls", "small-100-callers"}} {
+		for _, name := range names {
+			require.Regexp(t, `(?m)^`+name+` +[^±\n]*(±[^±\n]+){3}$`, benchstat(nth, file))
+		}
 	}
 }
