@@ -106,8 +106,8 @@ func bench(b *testing.B, w workload.Workload, stack rpcbench.Stack) {
 	stacktest.Benchmark(b, rpcbench.Workload(w), stack)
 }
 
-// BenchmarkCall is workloads that decide between stacks: of the core stacks, or with -full of every stack and variant, at
-// each workload of rpcbench list and a few more. A name tells the connections of callers if each stack has its own.
+// BenchmarkCall has the core stacks at workloads that decide between them, or with -full every stack and variant at
+// each workload of rpcbench list, and a few more. A row's name has its connections if the stacks differ in them.
 func BenchmarkCall(b *testing.B) {
 	for _, w := range workload.Rows(*full) {
 		for _, s := range selected(core()) {

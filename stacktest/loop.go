@@ -69,7 +69,7 @@ type row struct {
 	hang  time.Duration
 	warm  int // calls that each caller makes before the timed ones; 0 is what the workload needs
 
-	figures map[string]float64 // that were reported, by unit
+	found map[string]float64 // figures that were reported, by unit
 }
 
 // wanted says whether rows have a figure.
@@ -79,7 +79,7 @@ func wanted(unit string) bool { return current.reader == nil || current.reader.W
 func (r row) report(b *testing.B, value float64, unit string) {
 	b.Helper()
 	if wanted(unit) {
-		r.figures[unit] = value
+		r.found[unit] = value
 		b.ReportMetric(value, unit)
 	}
 }
@@ -95,7 +95,7 @@ func (r row) cost(b *testing.B, bytes, allocs uint64) {
 func (r row) benchmark(b *testing.B) {
 	b.Helper()
 	defer noRow(b, r.stack)
-	r.figures = map[string]float64{}
+	r.found = map[string]float64{}
 	Procs(b)
 	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
@@ -138,7 +138,7 @@ func (r row) benchmark(b *testing.B) {
 		r.report(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
 	}
 	if current.reader != nil {
-		current.reader.Row(b.Name(), r.figures)
+		current.reader.Row(b.Name(), r.found)
 	}
 }
 

@@ -75,10 +75,11 @@ func TestHeader(t *testing.T) {
 	}{
 		"a line each": {"cores: 2\n# date=2026-12-01\n# go=go1.27.4\n# cpu=AMD-EPYC\n" +
 			"# library=google.golang.org/grpc@v1.85.0\nUnit cpu-ns/op better=lower\n# later=1\n", want},
-		"a line of all":                 {"cores: 2\n# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC google.golang.org/grpc@v1.85.0\n", want},
-		"without the line of libraries": {"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC\n# libraries: a.com/b@v1\n", want[:3]},
-		"without what codecs do":        {"# date=2026-12-01\n# go=go1.27.4\n# codec=json: encoding/json, copies\n", want[:2]},
-		"no environment":                {"cores: 2\n", nil},
+		"a line of all": {"cores: 2\n" +
+			"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC google.golang.org/grpc@v1.85.0\n", want},
+		"without libraries": {"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC\n# libraries: a.com/b@v1\n", want[:3]},
+		"without codecs":    {"# date=2026-12-01\n# go=go1.27.4\n# codec=json: encoding/json, copies\n", want[:2]},
+		"no environment":    {"cores: 2\n", nil},
 	} {
 		root := t.TempDir()
 		write(t, root, "rows.txt", c.text+rows)
