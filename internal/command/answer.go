@@ -43,13 +43,13 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 	}
 	f, err := p.run(ctx, l, out, clock)
 	s, page := p.summary(f), filepath.Join(out, "report.html")
-	if s.Measured() {
-		raw, failed := os.ReadFile(filepath.Join(out, rawFile))
-		s.Raw = string(raw)
+	raw, failed := os.ReadFile(filepath.Join(out, rawFile))
+	switch s.Raw = string(raw); {
+	case s.Measured():
 		if failed = cmp.Or(failed, s.Save(out), s.Write(out)); failed != nil { // a full disk fails all in one way
 			err, page = errors.Join(err, failed), ""
 		}
-	} else {
+	case !strings.Contains(s.Raw, "\nBenchmark"): // else processes have measured, of which none counts
 		err = errors.Join(err, os.RemoveAll(out))
 	}
 	err = errors.Join(err, l.remove())
@@ -124,9 +124,21 @@ func (p plan) ended(ctx context.Context, f findings, all *versus.Campaign, err e
 	case len(all.Failures) > 0:
 		err = errors.Join(err, errors.New("run: "+strings.Join(all.Failures, "; ")))
 	case err == nil && !p.summary(f).Measured():
-		err = errors.New("run: nothing was measured: " + strings.Join(p.summary(f).Warnings, "; "))
+		err = errors.New("run: nothing was measured: " +
+			strings.Join(append(p.summary(f).Warnings, miscounted(all)...), "; "))
 	}
 	return f, err
+}
+
+// miscounted has a line for each comparison of which no process counts.
+func miscounted(all *versus.Campaign) (lines []string) {
+	for _, one := range all.Comparisons {
+		if n := one.Answer(all.Plan).Processes.Miscounted; n > 0 && n == len(one.Found) {
+			lines = append(lines, fmt.Sprintf("%s: in none of %d processes were the calls under way those of the callers: "+
+				"quiet the machine; %s has what was measured", one, n, rawFile))
+		}
+	}
+	return lines
 }
 
 // lookForRates finds the rate of each workload at ordinary load, or warns that it is another.

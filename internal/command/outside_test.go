@@ -90,8 +90,9 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 		}
 		return f, err
 	}
-	i, took := 0, time.Duration(0)
+	i, took, halved := 0, time.Duration(0), false
 	for _, q := range before {
+		halved = halved || len(q.Spec.Arms) == 3 && q.Spec.Workload.Rate == 2*spec.Workload.Rate
 		if q.Spec.Workload == spec.Workload {
 			i++
 		}
@@ -115,9 +116,24 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 		r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took, Busy: took,
 			Idle: took}) // others used nothing
 		r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * int64(round), P50: took / 200, P95: took / 100,
-			P99: took / 50, Sum: took * time.Duration(round)})
+			P99: took / 50, Sum: took * time.Duration(round*underWay(spec.Workload))})
+		if w := spec.Workload; w.Rate > 0 {
+			r.Latencies[turn].Planned = r.Latencies[turn].Calls
+			if w.Callers == 9 && !halved { // who complete half of the calls, until half are planned
+				r.Latencies[turn].Planned *= 2
+			}
+		}
 	}
 	return r, nil
+}
+
+// underWay is how many calls of a workload a known process has under way: of seven callers with a connection each, too
+// few.
+func underWay(w workload.Workload) int {
+	if w.Conns == 7 {
+		return 1
+	}
+	return w.AtOnce()
 }
 
 // outside is the command as a process of its own, with the known stacks. Of its children, the first alone answers.

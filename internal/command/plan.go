@@ -170,7 +170,8 @@ func (p plan) campaign(programs map[string][]versus.Program, rates map[string]fl
 			all.Comparisons = append(all.Comparisons, one)
 		}
 	}
-	if all.Most = all.Takes() * 5 / 4; !slices.ContainsFunc(p.workloads, func(w workload.Planned) bool { return !w.Slow() }) {
+	quick := func(w workload.Planned) bool { return !w.Slow() }
+	if all.Most = all.Takes() * 5 / 4; !slices.ContainsFunc(p.workloads, quick) {
 		all.Most = all.Takes() // of minutes, to which nothing is added
 	}
 	return &all

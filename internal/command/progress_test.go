@@ -79,7 +79,8 @@ func TestLineAMinute(t *testing.T) {
 }
 
 // A bar has what is done and how much is left. Its share and the time that is left go back only where a step takes
-// longer than the one before expected, and it fits a terminal whose width changes. It goes on by itself, and leaves an empty line.
+// longer than the one before expected, and it fits a terminal whose width changes. It goes on by itself, and leaves an
+// empty line.
 func TestBar(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+) %, (\w+) left: (.*)$`)

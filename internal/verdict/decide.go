@@ -272,8 +272,8 @@ func (p Plan) kept(all []Process) (kept []Process, without int) {
 }
 
 // Obeys tells whether a process has measured the calls of the callers and no others, by Little's law. Of callers who
-// call again at once, as many calls are under way as there are callers, on average. Of planned calls, no more are at any
-// time. What is not told is not asked.
+// call again at once, as many calls are under way as there are callers, on average. Of planned calls, no more are at
+// any time. What is not told is not asked.
 func (p Plan) Obeys(one Process) bool {
 	allowed := underWay
 	if one.Others >= beside {

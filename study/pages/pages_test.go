@@ -8,12 +8,16 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/template"
 	"text/template/parse"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 const root = "../.."
@@ -38,6 +42,48 @@ func TestPages(t *testing.T) {
 		if path.Ext(name) == ".md" && spread.Match(data) {
 			require.Contains(t, string(data), "limits.md#what-an-interval-is-of", name)
 		}
+	}
+}
+
+// TestLargerMachine: a folder of another number of CPUs changes no page, although its ratios are far from all others.
+// Its day is the newest, and it has no state.txt.
+func TestLargerMachine(t *testing.T) {
+	if err := Newest(root); err != nil {
+		t.Skip(err)
+	}
+	here, err := filepath.Abs(root)
+	require.NoError(t, err)
+	there := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(there, "study"), 0o755))
+	for _, name := range []string{"go.mod", ".ci", "docs", "internal", "study/go.mod", "study/measure.sh", "study/pages",
+		"study/calibration"} {
+		require.NoError(t, os.Symlink(filepath.Join(here, name), filepath.Join(there, name)))
+	}
+	const results = "study/results/"
+	require.NoError(t, os.CopyFS(filepath.Join(there, results), os.DirFS(filepath.Join(here, results))))
+	found, err := filepath.Glob(filepath.Join(here, results, "2026-11-2[46]*", "*", "summary.json"))
+	require.NoError(t, err)
+	require.Greater(t, len(found), 20)
+	for i, path := range found {
+		s, err := report.Read(filepath.Dir(path))
+		require.NoError(t, err)
+		s.Environment[slices.Index(s.Environment, "cores=2")] = "cores=16"
+		for i := range s.Answers {
+			for _, f := range []*verdict.Figure{&s.Answers[i].Time, &s.Answers[i].CPU} {
+				f.Ratio, f.Lo, f.Hi = 9*f.Ratio, 9*f.Lo, 9*f.Hi
+			}
+		}
+		dir := filepath.Join(there, results, "9999-12-31-epyc-16vcpu", strconv.Itoa(i))
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, s.Save(dir))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o644))
+	}
+	want, err := Make(here)
+	require.NoError(t, err)
+	made, err := Make(there)
+	require.NoError(t, err)
+	for name, page := range want {
+		require.Equal(t, string(page), string(made[name]), name)
 	}
 }
 
@@ -272,7 +318,7 @@ func TestFiguresAreNotTyped(t *testing.T) {
 var (
 	defined  = regexp.MustCompile(`\{\{-? ?\$(\w+) := (?:(print|answer|led) )?\(?(?:print )?(?:\$(\w+) ?)?(?:"([^"]*)")?`)
 	released = regexp.MustCompile(`\{\{release \$(\w+) `)
-	figured  = regexp.MustCompile(`\{\{(?:ratio|times|saved|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
+	figured  = regexp.MustCompile(`\{\{(?:ratio|times|median|change|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
 	words    = regexp.MustCompile(`[a-z.\d]+`)
 	ranged   = regexp.MustCompile(`\{\{(?:ratio|times) [^}]*\}\}(?: to |–)\{\{(?:ratio|times) [^}]*\}\}`)
 )

@@ -245,8 +245,8 @@ func (c *Campaign) lighten(slow *Comparison) error {
 		one.Spec.Workload.Rate, one.halved, one.Found, one.tried = w.Rate/2, true, nil, 0
 	}
 	c.end = c.end.Add(more)
-	line := fmt.Sprintf("%s: of %v planned calls a second too few were completed in two processes, so %v are planned from "+
-		"here on, which takes %v more", w.Title, w.Rate, w.Rate/2, more.Round(time.Second))
+	line := fmt.Sprintf("%s: of %v planned calls a second too few were completed in two processes, so %v are planned "+
+		"from here on, which takes %v more", w.Title, w.Rate, w.Rate/2, more.Round(time.Second))
 	c.Warnings = append(c.Warnings, line)
 	return c.Say(line)
 }

@@ -13,13 +13,11 @@ import (
 
 // callers is the loop of several callers, or of planned starts. Each caller has a goroutine.
 type callers struct {
+	spec    Spec
 	begun   atomic.Int64
-	figures *Figures
-	rounds  [][]func(context.Context) error
 	running sync.WaitGroup
 	failed  atomic.Pointer[error]
 
-	plan   [][]time.Duration
 	begins []time.Duration // of callers without a plan; nil: all begin at once
 	warmed []time.Duration // the last warm call of each caller
 	under  atomic.Int64    // planned calls under way
@@ -50,8 +48,8 @@ func (c *callers) Start(warm int) error {
 	c.from, c.to = math.MaxInt64, math.MaxInt64
 	c.limit.Store(math.MaxInt64)
 	var cold sync.WaitGroup
-	cold.Add(len(c.rounds))
-	for i := range c.rounds {
+	cold.Add(len(c.spec.Rounds))
+	for i := range c.spec.Rounds {
 		c.running.Go(func() {
 			warmed := sync.OnceFunc(cold.Done)
 			defer warmed()
@@ -73,7 +71,7 @@ func (c *callers) Start(warm int) error {
 // Run implements [Loop].
 func (c *callers) Run(ctx context.Context, n int64) error {
 	c.began, c.from = time.Now(), 0
-	if c.plan == nil {
+	if c.spec.Plan == nil {
 		c.limit.Store(c.begun.Load() + n)
 	}
 	defer context.AfterFunc(ctx, c.stop)()
@@ -97,10 +95,10 @@ func (c *callers) During(ctx context.Context, lead, length time.Duration, edge f
 	if broken := c.Finish(); broken != nil {
 		return 0, broken
 	}
-	for _, plan := range c.plan {
+	for _, plan := range c.spec.Plan {
 		for _, due := range plan {
 			if c.from <= due && due <= c.to {
-				c.figures.Planned++
+				c.spec.Figures.Planned++
 			}
 		}
 	}
@@ -135,22 +133,30 @@ func (c *callers) Finish() error {
 	return c.failure()
 }
 
-// caller makes the calls of one caller.
-func (c *callers) caller(i, warm int, warmed func()) {
-	round, plan := c.rounds[i], []time.Duration(nil)
-	for j := range warm {
+// warm makes the calls of one caller that don't count, and tells whether none failed.
+func (c *callers) warm(i, calls int) bool {
+	for j := range calls {
 		c.begun.Add(1)
 		began := time.Now()
-		if err := round[j%len(round)](context.Background()); err != nil {
+		if err := c.spec.Rounds[i][j%len(c.spec.Rounds[i])](context.Background()); err != nil {
 			c.fail(fmt.Errorf("warm-up: %w", err))
-			return
+			return false
 		}
 		c.warmed[i] = time.Since(began)
 	}
+	return true
+}
+
+// caller makes the calls of one caller.
+func (c *callers) caller(i, warm int, warmed func()) {
+	round, plan := c.spec.Rounds[i], []time.Duration(nil)
+	if !c.warm(i, warm) {
+		return
+	}
 	warmed()
 	<-c.starts.passed
-	if c.plan != nil {
-		plan = c.plan[i]
+	if c.spec.Plan != nil {
+		plan = c.spec.Plan[i]
 	}
 	var batch [64]ended // recorded together, to lock once for 64 calls
 	filled := 0
@@ -158,24 +164,17 @@ func (c *callers) caller(i, warm int, warmed func()) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	if c.begins != nil {
-		timer.Reset(c.begins[i])
-		select {
-		case <-timer.C:
-		case <-c.over.passed:
-		}
+		c.wait(timer, c.begins[i])
 	}
 	for j, now := 0, time.Since(c.began); c.limit.Load() > 0; j++ {
 		due := now
-		if c.plan != nil {
+		if c.spec.Plan != nil {
 			if j == len(plan) {
 				return
 			}
 			due = plan[j]
-			if timer.Reset(due - now); due > now {
-				select {
-				case <-timer.C:
-				case <-c.over.passed:
-				}
+			if due > now {
+				c.wait(timer, due-now)
 				now = time.Since(c.began)
 			}
 		}
@@ -186,14 +185,14 @@ func (c *callers) caller(i, warm int, warmed func()) {
 				c.begun.Add(-1)
 				return
 			}
-			if c.plan != nil {
+			if c.spec.Plan != nil {
 				c.enter()
 			}
 			if err := round[(warm+j)%len(round)](context.Background()); err != nil {
 				c.fail(fmt.Errorf("call at %v: %w", now, err))
 				return
 			}
-			if c.plan != nil {
+			if c.spec.Plan != nil {
 				c.under.Add(-1)
 			}
 		}
@@ -206,10 +205,19 @@ func (c *callers) caller(i, warm int, warmed func()) {
 	}
 }
 
+// wait waits, unless the callers end meanwhile.
+func (c *callers) wait(timer *time.Timer, d time.Duration) {
+	timer.Reset(d)
+	select {
+	case <-timer.C:
+	case <-c.over.passed:
+	}
+}
+
 // enter counts a planned call that begins.
 func (c *callers) enter() {
-	n := c.under.Add(1)
-	for most := c.figures.Most.Load(); n > most && !c.figures.Most.CompareAndSwap(most, n); most = c.figures.Most.Load() {
+	n, most := c.under.Add(1), &c.spec.Figures.Most
+	for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
 	}
 }
 
@@ -233,14 +241,14 @@ func (c *callers) record(calls []ended) {
 		if one.at < c.from || one.at > c.to {
 			continue
 		}
-		if c.plan != nil {
-			c.figures.Lateness.Record(one.late)
+		if c.spec.Plan != nil {
+			c.spec.Figures.Lateness.Record(one.late)
 		}
 		if one.skipped {
-			c.figures.Skipped++
+			c.spec.Figures.Skipped++
 			continue
 		}
-		c.figures.Latency.Record(one.took)
+		c.spec.Figures.Latency.Record(one.took)
 		c.ended = max(c.ended, one.at)
 	}
 }
@@ -268,5 +276,5 @@ func (c *callers) Begun() int64 { return c.begun.Load() }
 
 // InFlight implements [Loop].
 func (c *callers) InFlight() float64 {
-	return float64(c.figures.Latency.Sum()) / float64(c.ended)
+	return float64(c.spec.Figures.Latency.Sum()) / float64(c.ended)
 }

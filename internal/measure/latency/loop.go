@@ -90,7 +90,7 @@ func New(s Spec) Loop {
 	if len(s.Rounds) == 1 && s.Plan == nil {
 		return &OneCaller{round: s.Rounds[0], latency: s.Figures.Latency}
 	}
-	c := &callers{rounds: s.Rounds, plan: s.Plan, figures: s.Figures, warmed: make([]time.Duration, len(s.Rounds))}
+	c := &callers{spec: s, warmed: make([]time.Duration, len(s.Rounds))}
 	if s.Plan == nil && s.Spread > 0 {
 		c.begins = begins(len(s.Rounds), s.Spread, s.Seed)
 	}

@@ -349,7 +349,8 @@ func TestCallersAreSpread(t *testing.T) {
 				return taking(took)()
 			}}
 			f := NewFigures(false)
-			l := New(Spec{Rounds: slices.Repeat([][]func(context.Context) error{round}, n), Figures: f, Spread: took, Seed: seed})
+			l := New(Spec{Rounds: slices.Repeat([][]func(context.Context) error{round}, n), Figures: f, Spread: took,
+				Seed: seed})
 			require.NoError(t, l.Start(2))
 			require.Equal(t, took, l.Warmed())
 			began := time.Duration(time.Now().UnixNano())
@@ -412,8 +413,10 @@ func TestWarmed(t *testing.T) {
 // and one too many. At a rate, the loop counts how many calls are under way at once.
 func TestLittlesLawSeesFaults(t *testing.T) {
 	const n, took, length = 8, 20 * ms, 300 * ms
-	plain := []func(context.Context) error{func(context.Context) error { return taking(took)() }}
-	rests := []func(context.Context) error{func(context.Context) error { return taking(time.Minute)() }}
+	of := func(n int, call func() error) [][]func(context.Context) error {
+		return slices.Repeat([][]func(context.Context) error{{func(context.Context) error { return call() }}}, n)
+	}
+	plain := taking(took)
 	for why, test := range map[string]struct {
 		callers [][]func(context.Context) error
 		plan    [][]time.Duration
@@ -421,14 +424,13 @@ func TestLittlesLawSeesFaults(t *testing.T) {
 		fault   func(*Figures)
 		obeys   bool
 	}{
-		"as it is":             {slices.Repeat([][]func(context.Context) error{plain}, n), nil, length, nil, true},
-		"a lost window":        {slices.Repeat([][]func(context.Context) error{plain}, n), nil, 2 * length, nil, false},
-		"counted twice":        {slices.Repeat([][]func(context.Context) error{plain}, n), nil, length, twice, false},
-		"a caller never calls": {append(slices.Repeat([][]func(context.Context) error{plain}, n-1), rests), nil, length, nil, false},
-		"a caller too many":    {slices.Repeat([][]func(context.Context) error{plain}, n+1), nil, length, nil, false},
-		"at a rate":            {slices.Repeat([][]func(context.Context) error{plain}, n), full(n), length, nil, true},
-		"a rate of one caller too many": {slices.Repeat([][]func(context.Context) error{plain}, n+1), full(n + 1), length, nil,
-			false},
+		"as it is":                      {of(n, plain), nil, length, nil, true},
+		"a lost window":                 {of(n, plain), nil, 2 * length, nil, false},
+		"counted twice":                 {of(n, plain), nil, length, twice, false},
+		"a caller never calls":          {append(of(n-1, plain), of(1, taking(time.Minute))...), nil, length, nil, false},
+		"a caller too many":             {of(n+1, plain), nil, length, nil, false},
+		"at a rate":                     {of(n, plain), full(n), length, nil, true},
+		"a rate of one caller too many": {of(n+1, plain), full(n + 1), length, nil, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := loop(test.plan, test.callers...)

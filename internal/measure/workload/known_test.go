@@ -162,16 +162,16 @@ func TestWindows(t *testing.T) {
 		workload.Workload
 		call, lead, length time.Duration
 	}{
-		"callers whose calls are short":   {workload.Workload{Callers: 100, Apart: true}, 10 * ms, 100 * ms, 100 * ms},
-		"a call of a millisecond more":    {workload.Workload{Callers: 100}, 11 * ms, 100 * ms, 110 * ms},
-		"callers whose calls are long":    {workload.Workload{Callers: 2, Wait: 150 * ms}, 151 * ms, 151 * ms, 1510 * ms},
-		"one caller whose call is long":   {workload.Workload{Apart: true, Wait: 200 * ms}, 201 * ms, 201 * ms, 2010 * ms},
-		"a quick link":                    {workload.Workload{Callers: 2, Link: "40ms/10Mbps"}, 41 * ms, 1000 * ms, 2000 * ms},
-		"a slow link":                     {workload.Workload{Callers: 2, Link: "300ms/1Mbps"}, 320 * ms, 1000 * ms, 3200 * ms},
-		"a rate":                          {workload.Workload{Rate: 2000}, 40 * ms, 300 * ms, 500 * ms},
-		"a high rate":                     {workload.Workload{Rate: 20_000}, 40 * ms, 300 * ms, 300 * ms},
-		"a rate whose handlers wait":      {workload.Workload{Rate: 500, Wait: ms}, 40 * ms, 300 * ms, 2000 * ms},
-		"a rate whose handlers wait long": {workload.Workload{Rate: 500, Wait: 300 * ms}, 40 * ms, 300 * ms, 3000 * ms},
+		"callers of short calls":       {workload.Workload{Callers: 100, Apart: true}, 10 * ms, 100 * ms, 100 * ms},
+		"a call of a millisecond more": {workload.Workload{Callers: 100}, 11 * ms, 100 * ms, 110 * ms},
+		"callers of long calls":        {workload.Workload{Callers: 2, Wait: 150 * ms}, 151 * ms, 151 * ms, 1510 * ms},
+		"one caller of long calls":     {workload.Workload{Apart: true, Wait: 200 * ms}, 201 * ms, 201 * ms, 2010 * ms},
+		"a quick link":                 {workload.Workload{Callers: 2, Link: "40ms/10Mbps"}, 41 * ms, 1000 * ms, 2000 * ms},
+		"a slow link":                  {workload.Workload{Callers: 2, Link: "300ms/1Mbps"}, 320 * ms, 1000 * ms, 3200 * ms},
+		"a rate":                       {workload.Workload{Rate: 2000}, 40 * ms, 300 * ms, 500 * ms},
+		"a high rate":                  {workload.Workload{Rate: 20_000}, 40 * ms, 300 * ms, 300 * ms},
+		"a rate, handlers wait":        {workload.Workload{Rate: 500, Wait: ms}, 40 * ms, 300 * ms, 2000 * ms},
+		"a rate, handlers wait long":   {workload.Workload{Rate: 500, Wait: 300 * ms}, 40 * ms, 300 * ms, 3000 * ms},
 	} {
 		lead, length := test.Window(test.call)
 		require.Equal(t, []time.Duration{test.lead, test.length}, []time.Duration{lead, length}, why)
@@ -205,20 +205,20 @@ func TestWindowsOfRecords(t *testing.T) {
 	require.Greater(t, seen, 100)
 }
 
-// Callers whose calls are delayed make so many calls a second, and what asks for more is refused, with how many would do.
+// Callers whose calls are delayed make so many calls a second. What asks for more is refused, with how many would do.
 func TestRatesOfDelayedCallers(t *testing.T) {
 	const wait = 200 * time.Millisecond
 	for why, test := range map[string]struct {
 		workload.Planned
 		want string
 	}{
-		"they are enough":     {workload.Planned{Workload: workload.Workload{Rate: 500, Callers: 130, Wait: wait}}, ""},
-		"they are too few":    {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "400 calls a second"},
-		"this many would do":  {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "give 250 callers or more"},
-		"and these are":       {workload.Planned{Workload: workload.Workload{Rate: 1000, Callers: 250, Wait: wait}}, ""},
-		"too few to look for": {workload.Planned{Workload: workload.Workload{Wait: wait}, Ordinary: true}, "give 125 callers"},
-		"a link delays too":   {workload.Planned{Workload: workload.Workload{Rate: 1000, Link: "4g"}}, "calls a second"},
-		"no delay":            {workload.Planned{Workload: workload.Workload{Rate: 1e6}}, ""},
+		"they are enough":    {workload.Planned{Workload: workload.Workload{Rate: 500, Callers: 130, Wait: wait}}, ""},
+		"they are too few":   {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "400 calls a second"},
+		"this many would do": {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "give 250 callers"},
+		"and these are":      {workload.Planned{Workload: workload.Workload{Rate: 1000, Callers: 250, Wait: wait}}, ""},
+		"too few to look":    {workload.Planned{Workload: workload.Workload{Wait: wait}, Ordinary: true}, "give 125 callers"},
+		"a link delays too":  {workload.Planned{Workload: workload.Workload{Rate: 1000, Link: "4g"}}, "calls a second"},
+		"no delay":           {workload.Planned{Workload: workload.Workload{Rate: 1e6}}, ""},
 	} {
 		err := test.Check()
 		if test.want == "" {
