@@ -256,7 +256,7 @@ func TestFirstAnswer(t *testing.T) {
 			text, _ := io.ReadAll(shown) // the error is that of a terminal that nobody has open any more
 			told <- strings.ReplaceAll(string(text), "\r\n", "\n")
 		}()
-		require.NoError(t, printSummary(side, s, out, false))
+		require.NoError(t, printSummary(side, s, filepath.Join(out, "report.html"), false))
 		require.NoError(t, side.Close())
 		text := <-told
 		require.Equal(t, columns != 80, colour.MatchString(text), columns)
