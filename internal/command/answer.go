@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,13 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 		return errors.Join(err, os.RemoveAll(out))
 	}
 	f, err := p.run(ctx, l, out, clock)
-	s := p.summary(f)
+	s, page := p.summary(f), filepath.Join(out, "report.html")
 	raw, failed := os.ReadFile(filepath.Join(out, rawFile))
 	switch s.Raw = string(raw); {
 	case s.Measured():
-		err = errors.Join(err, failed, s.Save(out), s.Write(out))
+		if failed = cmp.Or(failed, s.Save(out), s.Write(out)); failed != nil { // a full disk fails all in one way
+			err, page = errors.Join(err, failed), ""
+		}
 	case !strings.Contains(s.Raw, "\nBenchmark"): // else processes have measured, of which none counts
 		err = errors.Join(err, os.RemoveAll(out))
 	}
@@ -55,7 +58,7 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 		said, judged = p.gate.judge(s, p.workloads, f.skipped)
 	}
 	// Printing comes last, since nobody may read it.
-	err = errors.Join(err, printSummary(stdout, s, out, verbose), sayAll(stdout, said))
+	err = errors.Join(err, printSummary(stdout, s, page, verbose), sayAll(stdout, said))
 	return with(err, judged)
 }
 
@@ -70,7 +73,7 @@ func folder(named string) (out string, err error) {
 		err = os.Mkdir(out, 0o755)
 	}
 	if err != nil {
-		return out, fmt.Errorf("run: %w: -out names another folder", err)
+		return out, fmt.Errorf("run: %w: name another folder with -out", err)
 	}
 	return out, nil
 }

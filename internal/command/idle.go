@@ -56,7 +56,11 @@ func (o options) atRest(ctx context.Context, number int, stdout, stderr io.Write
 	if ctx.Err() != nil || len(r.Rows) == 0 {
 		return errors.Join(err, os.RemoveAll(out))
 	}
-	err = errors.Join(err, r.Write(out), r.Text(stdout, width(stdout), colours(stdout)))
+	failed := r.Write(out)
+	err = errors.Join(err, failed, r.Text(stdout, width(stdout), colours(stdout)))
+	if failed != nil {
+		return err
+	}
 	return errors.Join(err, say(stdout, "Figures: %s", filepath.Join(out, idle.File)))
 }
 

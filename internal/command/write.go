@@ -154,14 +154,18 @@ func (p plan) asksCPU(w workload.Workload) bool {
 	return asks && p.servers == nil
 }
 
-// printSummary writes the answer for people, and where the report is. Of nothing there is none: the error says why.
-func printSummary(w io.Writer, s report.Summary, out string, verbose bool) error {
+// printSummary writes the answer for people, and which page has it, "" if none has. Of nothing there is none: the error
+// says why.
+func printSummary(w io.Writer, s report.Summary, page string, verbose bool) error {
 	if !s.Measured() {
 		return nil
 	}
 	err := s.Text(w, width(w), colours(w), verbose)
-	_, failed := fmt.Fprintf(w, "Report: %s\n", filepath.Join(out, "report.html"))
-	return errors.Join(err, failed)
+	if page != "" {
+		_, failed := fmt.Fprintf(w, "Report: %s\n", page)
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // width is how many columns a terminal has, and table.Width at most, which is also for what is no terminal.
