@@ -111,6 +111,28 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	require.ErrorContains(t, Write(root), "set GOTOOLCHAIN=go1.2.3")
 }
 
+// TestHeader: what a file of rows says of its machine and versions, in the form of today and in older ones.
+func TestHeader(t *testing.T) {
+	want := []string{"date=2026-12-01", "go=go1.27.4", "cpu=AMD-EPYC", "google.golang.org/grpc@v1.85.0"}
+	const rows = "goos: linux\ncpu: AMD EPYC\nBenchmarkX 1 1 ns/op\n# date=2001-01-01\n# go=go1.2\n"
+	for why, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a line each": {"cores: 2\n# date=2026-12-01\n# go=go1.27.4\n# cpu=AMD-EPYC\n" +
+			"# library=google.golang.org/grpc@v1.85.0\nUnit cpu-ns/op better=lower\n# later=1\n", want},
+		"a line of all": {"cores: 2\n" +
+			"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC google.golang.org/grpc@v1.85.0\n", want},
+		"without libraries": {"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC\n# libraries: a.com/b@v1\n", want[:3]},
+		"without codecs":    {"# date=2026-12-01\n# go=go1.27.4\n# codec=json: encoding/json, copies\n", want[:2]},
+		"no environment":    {"cores: 2\n", nil},
+	} {
+		root := t.TempDir()
+		write(t, root, "rows.txt", c.text+rows)
+		require.Equal(t, c.want, (&maker{root: root}).header("rows.txt").Environment, why)
+	}
+}
+
 // TestWhatIsNotThere: a template that asks for it is refused in one line, with its own file and line.
 func TestWhatIsNotThere(t *testing.T) {
 	root := record(t)
@@ -269,7 +291,7 @@ var (
 		"README.md.tmpl":           "100%",
 		"docs/guarantees.md.tmpl":  "5 %, 1 MB",
 		"docs/limits.md.tmpl":      "25 µs",
-		"docs/method.md.tmpl":      "37 %, 3.2 %, 4 %, 3 %, 10 %, 12 %",
+		"docs/method.md.tmpl":      "37 %, 3.2 %, 4 %, 3 %, 10 %, 12 %, 5%, 10%, 2%, 90%",
 		"docs/own-message.md.tmpl": "9 %",
 		"docs/profile.md.tmpl":     "30 %",
 		"study/method.md.tmpl":     "1.96 times, 64 times, 8 kB, 400 ms",

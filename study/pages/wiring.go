@@ -187,12 +187,13 @@ func (m *maker) caption(dir, how string, all []report.Led) string {
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
 func (m *maker) environment(file string) (s report.Summary, cores string) {
-	line, _ := m.line(file, []string{"# date="})
 	procs := ofProcs.FindStringSubmatch(m.read(file))
 	if procs == nil {
 		fail("%s has no row", file)
 	}
-	s.Environment = strings.Fields(strings.TrimPrefix(line, "# "))
+	if s = m.header(file); s.Environment == nil {
+		fail("%s does not say where it was measured", file)
+	}
 	return s, "GOMAXPROCS " + cmp.Or(procs[1], "1")
 }
 

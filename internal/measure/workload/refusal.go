@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Refusal is what Check says of a workload. The names of its fields are apart from the text, in which a user's own words
-// may stand: a command has flags in their place.
+// Refusal is what Check says of a workload. The names of its fields are apart from the text, in which a user's own
+// words may stand: a command has flags in their place.
 type Refusal struct {
 	format string
 	args   []any

@@ -390,34 +390,37 @@ func Also() map[string][]string {
 	return map[string][]string{"httpjson.default": {smallLoad, smallSaturated}, "httpjsoniter": {ownSmall}}
 }
 
-// Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
-// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate has no row, and a
-// server apart has none.
+// Rows are the workloads of go test -bench beside a small call: those that decide between stacks, or in full also the
+// others of All, and some that rpcbench list does not show. A row has the GOMAXPROCS of its label, so of workloads that
+// differ in Procs alone the first one stays. A rate has no row, and a server apart has none.
 func Rows(full bool) (rows []Workload) {
-	more := []Workload{
-		{Name: Small},
-		{Name: "small-50x20", Callers: 50, Conns: 20},
-		{Name: "mixed-50x20", Payload: "flex.complex", Callers: 50, Conns: 20},
-		{Name: "invalid", Invalid: true},
-		{Name: "deadline", Deadline: true},
-		{Name: "tls", TLS: true},
+	all := []Workload{{Name: "tls", TLS: true}}
+	for _, name := range []string{"structured-1kB", "bytes-10kB", "stream"} {
+		w, _ := In(All(), name)
+		all = append(all, w.Workload)
 	}
+	all = append(all, Workload{Name: "small-100-callers", Callers: 100})
 	if full {
-		more = append(more,
+		all = append(all,
+			Workload{Name: Small},
+			Workload{Name: "small-50x20", Callers: 50, Conns: 20},
+			Workload{Name: "mixed-50x20", Payload: "flex.complex", Callers: 50, Conns: 20},
+			Workload{Name: "invalid", Invalid: true},
+			Workload{Name: "deadline", Deadline: true},
 			Workload{Name: "small-8x8", Callers: 8, Conns: 8},
 			Workload{Name: "small-64x20", Callers: 64, Conns: 20},
 			Workload{Name: "empty", Payload: "flex.empty"},
 			Workload{Name: "empty-50x20", Payload: "flex.empty", Callers: 50, Conns: 20},
 			Workload{Name: "bytes-100B", Payload: "100B"},
 			Workload{Name: "link-4g", Link: "4g"})
-	}
-	seen := map[Workload]bool{}
-	for _, w := range All() {
-		if !w.Ordinary {
-			more = append(more, w.Workload)
+		for _, w := range All() {
+			if !w.Ordinary {
+				all = append(all, w.Workload)
+			}
 		}
 	}
-	for _, w := range more {
+	seen := map[Workload]bool{}
+	for _, w := range all {
 		w.Procs = 0
 		same := w
 		same.Name, same.Title = "", ""
