@@ -674,8 +674,8 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 	require.ErrorContains(t, err, "certificate")
 }
 
-// Connections are opened however early a call ends: here each begins a moment later than the one before it takes, as on a
-// machine with many cores, and would find that one's connection idle.
+// Connections are opened however early a call ends: here each begins a moment later than the one before it takes, as on
+// a machine with many cores, and would find that one's connection idle.
 func TestCallsThatEndEarlyOpenTheirConnections(t *testing.T) {
 	const conns = 5
 	for name, stack := range map[string]rpcbench.Stack{"httpjson": httpjson.New(), "grpcprotobuf": grpcprotobuf.New()} {

@@ -95,6 +95,12 @@ func median(a *report.Led) string {
 	}
 }
 
+// percentile is the ratio of the median latency, with its interval and, where it decides nothing, a word.
+func percentile(a *report.Led) string {
+	f := a.Waits(a.Percentiles.P50)
+	return sized(report.Led{Figure: f})
+}
+
 // changed is how far a ratio is from 1, in percent.
 func changed(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*math.Abs(ratio-1)) }
 
