@@ -69,7 +69,7 @@ func codecOf(ctx context.Context, s rpcbench.Stack) (codec, error) {
 	if err != nil {
 		return codec{}, err
 	}
-	requests, replies := f.Client.(rpcbench.MethodClient).Messages()
+	requests, replies := f.Method.Messages()
 	return codec{s, requests, replies}, f.Close()
 }
 

@@ -308,7 +308,7 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
 	if err == nil && s.own() {
 		f.Users = s.users(f.Client)
-		f.requests, f.replies = f.Client.(rpcbench.MethodClient).Messages()
+		f.requests, f.replies = f.Method.Messages()
 	}
 	return f, likely(err)
 }
