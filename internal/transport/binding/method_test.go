@@ -120,10 +120,12 @@ func TestHandle(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.Equal(t, before, asked.Load(), "%s: a second Dial asks no more", s.Name)
 		require.Zero(t, sent.Load(), "%s: a request was sent as the handler had changed it", s.Name)
-		require.Empty(t, m.Requests[0].ID)
 		call := f.Method.(interface{ Alone(int) rpcbench.Call }).Alone(5)
 		require.NoError(t, call(t.Context()))
 		require.Equal(t, before+1, asked.Load(), "%s: a handler alone", s.Name)
+		for _, u := range m.Requests {
+			require.Empty(t, u.ID, "%s: the handler has a request of its own", s.Name)
+		}
 	}
 	require.Equal(t, []string{"httpjson", "httpjson.default", "httpjsoniter", "httpprotobuf.converted",
 		"grpcprotobuf.converted", "connectrpc.converted", "connectrpc2.converted"}, names)
