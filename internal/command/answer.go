@@ -96,6 +96,10 @@ func (p plan) run(ctx context.Context, l linked, out string, clock *clock) (f fi
 	all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(raw, one, r), p.summary(f).Save(out))
 	}
+	all.Say = func(line string) error {
+		_, failed := fmt.Fprintf(raw, "# %s\n", line)
+		return errors.Join(failed, clock.say(line))
+	}
 	if err = all.Run(ctx); err == nil {
 		f.facts = p.count(ctx, l, all, clock.part())
 	}

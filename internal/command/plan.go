@@ -162,12 +162,17 @@ func (p plan) campaign(programs map[string][]versus.Program, rates map[string]fl
 			}
 		}
 		for _, name := range names {
-			one := &versus.Comparison{Spec: p.spec(w, name), Base: programs[build(p.base)], ByCPU: p.asksCPU(w)}
+			one := &versus.Comparison{Spec: p.spec(w, name), Base: programs[build(p.base)], ByCPU: p.asksCPU(w),
+				Ordinary: planned.Ordinary}
 			if p.apart(name) {
 				one.Other = append([]versus.Program{}, programs[build(name)]...) // not nil before they are linked
 			}
 			all.Comparisons = append(all.Comparisons, one)
 		}
+	}
+	quick := func(w workload.Planned) bool { return !w.Slow() }
+	if all.Most = all.Takes() * 5 / 4; !slices.ContainsFunc(p.workloads, quick) {
+		all.Most = all.Takes() // of minutes, to which nothing is added
 	}
 	return &all
 }

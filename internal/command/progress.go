@@ -28,7 +28,8 @@ type clock struct {
 	sync.Mutex
 	later []time.Duration // that the parts take which have not begun, about
 	what  string          // is being done; nothing between parts
-	left  time.Duration   // of all parts; it never grows, so that a bar never goes back
+	left  time.Duration   // of all parts, when that was shown
+	shown time.Time
 }
 
 // What a run does beside measuring takes about so long.
@@ -39,7 +40,7 @@ const (
 
 // newClock makes one for a command with such parts. The context ends with the command, and so does the clock.
 func newClock(ctx context.Context, w io.Writer, parts ...time.Duration) (context.Context, *clock) {
-	k := &clock{later: parts, began: time.Now(), left: 1 << 62}
+	k := &clock{later: parts, began: time.Now()}
 	ctx, k.end = context.WithCancel(ctx)
 	var every time.Duration
 	if k.out, _ = w.(*os.File); k.out == nil {
@@ -85,12 +86,12 @@ func (k *clock) part() show {
 func (k *clock) show(what string, left time.Duration) {
 	k.Lock()
 	defer k.Unlock()
-	first := k.left == 1<<62
+	first := k.shown.IsZero()
 	for _, part := range k.later {
 		left += part
 	}
 	if k.what = what; what != "" {
-		k.left = min(k.left, left)
+		k.left, k.shown = left, time.Now()
 	}
 	if k.bar || first {
 		k.draw()
@@ -100,7 +101,8 @@ func (k *clock) show(what string, left time.Duration) {
 // draw asks for the width each time, since a terminal may have another one than before.
 func (k *clock) draw() {
 	past, line := time.Since(k.began), ""
-	left, all := k.left.Round(time.Second), (past + k.left).Round(time.Second)
+	rest := max(0, k.left-time.Since(k.shown))
+	left, all := rest.Round(time.Second), (past + rest).Round(time.Second)
 	switch {
 	case k.out == nil, k.what == "" && !k.bar:
 		return
@@ -110,7 +112,7 @@ func (k *clock) draw() {
 		if err != nil || columns <= 0 {
 			columns = 80
 		}
-		share, cells := float64(past)/float64(past+k.left), min(20, columns/5)
+		share, cells := float64(past)/float64(past+rest), min(20, columns/5)
 		full := int(share * float64(cells))
 		text := []rune(fmt.Sprintf("[%s%s] %2.0f %%, %v left: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
 			100*share, left, k.what))
@@ -126,18 +128,42 @@ func (k *clock) draw() {
 	}
 }
 
+// say prints a line that stays.
+func (k *clock) say(line string) error {
+	if k.out == nil {
+		return nil
+	}
+	k.Lock()
+	defer k.Unlock()
+	start := ""
+	if k.bar {
+		start = "\r\x1b[K"
+	}
+	_, err := fmt.Fprintf(k.out, "%srpcbench: %s\n", start, line)
+	return err
+}
+
 // isTerminal tells whether a line can be written over.
 func isTerminal(file *os.File) bool {
 	kind := os.Getenv("TERM")
 	return kind != "" && kind != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
+// likely are rates that ordinary loads may have.
+func (p plan) likely() map[string]float64 {
+	rates := map[string]float64{}
+	for _, w := range p.workloads {
+		rates[w.Name] = 5000 // or as many as callers can make
+	}
+	return rates
+}
+
 // parts are how long those of a run take, about. Measuring has what goes on where something is undecided.
 func (p plan) parts() []time.Duration {
-	likely, linking, looking, counting, describing := map[string]float64{}, 0*time.Second, 0*time.Second, 0*time.Second,
-		0*time.Second
+	linking, looking, counting, describing := 0*time.Second, 0*time.Second, 0*time.Second, 0*time.Second
+	likely := p.likely()
 	for _, w := range p.workloads {
-		if likely[w.Name] = 5000; w.Ordinary {
+		if w.Ordinary {
 			looking += versus.LookTakes(w.At(likely))
 		}
 	}
@@ -154,7 +180,7 @@ func (p plan) parts() []time.Duration {
 	if p.gate.countsOnly() {
 		return []time.Duration{linking, counting}
 	}
-	return []time.Duration{linking, looking, all.Takes() * 5 / 4, counting, describing}
+	return []time.Duration{linking, looking, all.Most, counting, describing}
 }
 
 // counted is how long it takes to count what a comparison's stacks do.

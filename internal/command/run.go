@@ -129,7 +129,7 @@ func runFlags(p program, f *flag.FlagSet) (read func(args []string) (options, er
 // check says what is wrong with the options, whose plan is p.
 func (o options) check(p plan) error {
 	for _, check := range []func(plan) error{o.checkWorkloads, o.checkStacks, o.checkServers, o.checkGate, o.checkTime,
-		o.checkOut} {
+		o.checkSlow, o.checkOut} {
 		if err := check(p); err != nil {
 			return err
 		}
@@ -272,6 +272,34 @@ func (o options) checkTime(p plan) error {
 	case p.time < least:
 		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			p.time, p.processes, versus.FewestBlocks, versus.Turn, least)
+	}
+	return nil
+}
+
+// checkSlow refuses calls that are so slow that one comparison would take more than ten minutes.
+func (o options) checkSlow(p plan) error {
+	const longest = 10 * time.Minute
+	takes := func(p plan) time.Duration {
+		all := p.campaign(nil, p.likely())
+		all.Comparisons = all.Comparisons[:1]
+		return all.Takes()
+	}
+	for _, w := range p.workloads {
+		p.workloads = []workload.Planned{w}
+		if p.gate.countsOnly() || !w.Slow() || takes(p) <= longest {
+			continue
+		}
+		what, least := "-wait "+w.Wait.String(), p
+		if w.Link != "" {
+			what = "-link " + w.Link
+		}
+		least.processes, least.time = verdict.Fewest, versus.FewestBlocks*versus.Turn*verdict.Fewest
+		would := "a shorter one"
+		if takes(least) <= longest {
+			would = fmt.Sprintf("-processes %d -time %v, or a shorter one", verdict.Fewest, least.time)
+		}
+		return wrong("run: %s: windows of ten calls of each caller make this take %v, and ten minutes are the most: give %s",
+			what, takes(p).Round(10*time.Second), would)
 	}
 	return nil
 }

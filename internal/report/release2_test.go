@@ -11,8 +11,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// TestRelease2: recorded runs of release 2 have the pages that it made of them, which testdata has. Written again, they
-// are read as they were.
+// TestRelease2: recorded runs of release 2 have the pages that it made of them, which testdata has, but for the
+// sentences above the table. Written again, they are read as they were.
 func TestRelease2(t *testing.T) {
 	var pages bytes.Buffer
 	for _, run := range []string{"2026-11-24-epyc-2vcpu-afternoon/agree/small", "2026-11-25-xeon-2vcpu/own/cel"} {

@@ -147,13 +147,6 @@ func (s Summary) measure() string {
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
 func (l Led) Micro() float64 { return l.BaseNs * (l.Ratio - 1) / 1000 }
 
-// takes is a sentence without an end, with a stack and the base as it calls them.
-func (l Led) takes(stack, base string) string {
-	much := map[bool]string{true: "as much CPU time", false: "as long"}[l.OfCPU]
-	return fmt.Sprintf("%s takes %s times %s as %s (%s)", stack, table.Ratio(l.Ratio), much, base,
-		table.Interval(l.Lo, l.Hi))
-}
-
 // Paired returns the base's time times the ratio. StackNs, the mean of the stack's own times, has the noise that pairs
 // don't have.
 func (l Led) Paired() float64 { return cmp.Or(l.BaseNs*l.Ratio, l.StackNs) }
@@ -239,69 +232,6 @@ func (s Summary) Hour() string {
 	}
 	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so expect other ratios on a quiet one."
 }
-
-// Sentences are the answer in words: of a sweep what was found at its ends and where the ratio crosses 1, and else what
-// the difference makes of a machine. Of more than three stacks the table says it better.
-func (s Summary) Sentences() (all []string) {
-	for _, c := range s.Curves() {
-		all = append(all, s.swept(c))
-	}
-	if stacks := s.Stacks(); s.Over == "" && len(stacks) <= 3 {
-		for _, stack := range stacks {
-			if said := s.said(stack); said != "" {
-				all = append(all, said)
-			}
-		}
-	}
-	return all
-}
-
-// said is about one stack: how many CPUs it takes more or less at the first planned rate that is decided, and how many
-// calls it serves with the machine full. Without either it is the first answer that is decided.
-func (s Summary) said(stack string) string {
-	var said []string
-	all, label := s.Of(stack), Label(stack)
-	first := func(heading string, more func(line) string) {
-		for _, a := range all {
-			if l := a.line(heading); l.Ratio > 0 && Says(l.Verdict) != "undecided" {
-				if text := more(l); text != "" {
-					said = append(said, text)
-					return
-				}
-			}
-		}
-	}
-	first(s.cpu(), func(l line) string {
-		if l.Rate == 0 {
-			return ""
-		}
-		cpus := l.saved * l.Rate / 1e9
-		return fmt.Sprintf("At %s calls a second (%s) %s takes %.2f of a CPU %s than %s.", thousands(l.Rate),
-			strings.Replace(l.Does, ", ordinary load", "", 1), label, math.Abs(cpus), fewer(cpus > 0), Label(s.Base))
-	})
-	first(rateHeading, func(l line) string {
-		times := table.Ratio(l.Ratio) + " times "
-		if Says(l.Verdict) == "same" {
-			times = ""
-		}
-		return fmt.Sprintf("With the machine full (%s) %s serves %sas many calls as %s.",
-			strings.Replace(l.Does, "saturated: ", "", 1), label, times, Label(s.Base))
-	})
-	for _, much := range [][2]string{{timeHeading, "as long as"}, {s.cpu(), "as much CPU as"}} {
-		if said == nil {
-			first(much[0], func(l line) string {
-				return fmt.Sprintf("%s takes %s times %s %s (%s) for %s: %s %s.", label, table.Ratio(l.Ratio), much[1],
-					Label(s.Base), table.Interval(l.Lo, l.Hi), l.Does, span(math.Abs(l.saved)), fewer(l.saved > 0))
-			})
-		}
-	}
-	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Ratio > 0 }) {
-		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), Label(s.Base))
-	}
-	return strings.Join(said, " ")
-}
-
-func fewer(less bool) string { return map[bool]string{true: "less", false: "more"}[less] }
 
 // cpu is the heading of CPU time: servers elsewhere tell none.
 func (s Summary) cpu() string {

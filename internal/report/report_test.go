@@ -124,7 +124,7 @@ func TestSentences(t *testing.T) {
 
 	alone, wide, open, several, planned, full, same := found(), found(), found(), found(), found(), found(), found()
 	alone.Answers, wide.Answers, open.Answers = alone.Answers[:1], wide.Answers[:1], open.Answers[2:]
-	wide.Answers[0].Time.Lo = 0.52
+	wide.Answers[0].Time.Ratio, wide.Answers[0].Time.Lo, wide.Answers[0].Time.Hi = 2.05, 1.2, 3.5
 	several.Answers[1].Stack = "drpc"
 	rate := planned.Answers[1]
 	rate.Does, rate.Rate, rate.BaseLoad.Completed, rate.StackLoad.Completed = "1 kB of bytes, ordinary load", 5000, 1, 1
@@ -136,6 +136,13 @@ func TestSentences(t *testing.T) {
 	full.Answers = append(slices.Clone(planned.Answers), busy)
 	same.Answers = append(same.Answers, busy)
 	same.Answers[4].Time.Verdict = verdict.Same
+	level, equal, unsized := found(), found(), found()
+	even := verdict.Figure{Verdict: verdict.Same, Ratio: 0.999, Lo: 0.99, Hi: 1.008, BaseNs: 80_000}
+	level.Answers, equal.Answers = []Answer{rate}, equal.Answers[:1]
+	level.Answers[0].CPU, equal.Answers[0].Time = even, even
+	unsized.Answers = []Answer{rate, busy}
+	unsized.Answers[0].CPU.Lo, unsized.Answers[1].Time.Verdict = 0.3, verdict.More
+	unsized.Answers[1].Time.Ratio, unsized.Answers[1].Time.Lo, unsized.Answers[1].Time.Hi = 3, 1.5, 5
 	costs := found()
 	costs.Answers = costs.Answers[2:3]
 	costs.Answers[0].Does, costs.Answers[0].Leads = "50 callers", ByCPU
@@ -146,22 +153,29 @@ func TestSentences(t *testing.T) {
 		want []string
 	}{
 		"CPU alone is decided, of several callers": {costs, []string{
-			"gRPC takes 0.90 times as much CPU as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
+			"gRPC takes 0.90 times as much CPU time as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
 		"one workload": {alone,
 			[]string{"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more."}},
 		"such an interval tells no size": {wide,
-			[]string{"gRPC takes 1.05 times as long as JSON (–) for a small call, one core: 2.0 µs more."}},
+			[]string{"gRPC takes more time than JSON for a small call, one core."}},
 		"nothing was decided": {open, []string{"Whether gRPC takes less time than JSON is undecided."}},
 		"each stack has its sentence": {several, []string{
 			"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more.",
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
 		"a planned rate": {planned, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON."}},
+			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON (0.07–0.09)."}},
 		"a planned rate, and a full machine": {full, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON. " +
-				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls as JSON."}},
+			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON (0.07–0.09). " +
+				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls as JSON (1.11–1.43)."}},
 		"as many calls": {same, []string{
 			"With the machine full (small calls, 50 callers) gRPC serves as many calls as JSON."}},
+		"as much of a CPU": {level, []string{"At 5,000 calls a second (1 kB of bytes) gRPC takes 1.00 times as much CPU " +
+			"time as JSON (0.99–1.01)."}},
+		"as long, so neither more nor less": {equal, []string{
+			"gRPC takes 1.00 times as long as JSON (0.99–1.01) for a small call, one core."}},
+		"less of a CPU, and fewer calls, of no known size": {unsized, []string{
+			"At 5,000 calls a second (1 kB of bytes) gRPC takes less CPU than JSON. " +
+				"With the machine full (small calls, 50 callers) gRPC serves fewer calls than JSON."}},
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)
 	}

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
-	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Saturated is the value of an answer whose callers call as fast as they can, in a sweep over calls a second.
@@ -23,15 +22,23 @@ type Curve []Led
 // that were not kept, since fewer calls were made than the value says.
 func (s Summary) Curves() (all []Curve) {
 	for _, stack := range s.Stacks() {
-		c := slices.DeleteFunc(s.Led(), func(l Led) bool {
-			return l.Stack != stack || l.Ratio == 0 || l.amount() == 0 || !l.Kept()
-		})
-		slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.amount(), b.amount()) })
-		if len(c) > 0 {
+		if c := s.curve(stack).where(func(l Led) bool { return l.Kept() }); len(c) > 0 {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// curve has the rates that were not kept, too.
+func (s Summary) curve(stack string) Curve {
+	c := Curve(s.Led()).where(func(l Led) bool { return l.Stack == stack && l.Ratio > 0 && l.amount() > 0 })
+	slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.amount(), b.amount()) })
+	return c
+}
+
+// where are the values that something holds for.
+func (c Curve) where(holds func(Led) bool) Curve {
+	return slices.DeleteFunc(slices.Clone(c), func(l Led) bool { return !holds(l) })
 }
 
 // amount is the value as a number, or 0 if it is none. Saturated is beyond all numbers.
@@ -56,52 +63,6 @@ func (s Summary) value(a Answer) string {
 		return "1 " + strings.TrimSuffix(s.Over, "s")
 	}
 	return a.Value + " " + s.Over
-}
-
-// swept is a sentence about the ends of a curve, and one for each crossing.
-func (s Summary) swept(c Curve) string {
-	at := func(l Led) string {
-		return map[bool]string{true: " when ", false: " at "}[l.Value == Saturated] + s.value(l.Answer)
-	}
-	said := c[0].takes(Label(c[0].Stack), Label(s.Base)) + at(c[0])
-	if last := c[len(c)-1]; len(c) > 1 {
-		said += fmt.Sprintf(", and %s times (%s)", table.Ratio(last.Ratio), table.Interval(last.Lo, last.Hi)) + at(last)
-	}
-	return strings.Join(append([]string{said + "."}, s.Crosses(c)...), " ")
-}
-
-// Crosses has a sentence for each pair of neighbouring values between which the ratio crosses 1. The place is on a
-// straight line between the two, with logarithms of ratios over logarithms of values.
-func (s Summary) Crosses(c Curve) (all []string) {
-	for i := 1; i < len(c); i++ {
-		a, b := c[i-1], c[i]
-		if (a.Ratio < 1) == (b.Ratio < 1) {
-			continue
-		}
-		from, to, about := a.Value, s.value(b.Answer), ""
-		if b.Value == Saturated || s.Over == "GOMAXPROCS" {
-			from = s.value(a.Answer)
-		}
-		if b.Value != Saturated {
-			x, y := math.Log(b.amount()/a.amount()), math.Log(a.Ratio)
-			at := a.amount() * math.Exp(x*y/(y-math.Log(b.Ratio)))
-			unit := math.Pow(10, math.Floor(math.Log10(at))-1)
-			about = ", at about " + strconv.FormatFloat(math.Round(at/unit)*unit, 'g', 10, 64)
-		}
-		said := fmt.Sprintf("%s's %s crosses %s's between %s and %s%s", Label(a.Stack),
-			map[bool]string{true: "CPU", false: "time"}[a.OfCPU], Label(s.Base), from, to, about)
-		var open []string
-		for _, a := range c[i-1 : i+1] {
-			if a.Verdict == verdict.Undecided {
-				open = append(open, a.Value)
-			}
-		}
-		if len(open) > 0 {
-			said += " (undecided at " + strings.Join(open, " and ") + ")"
-		}
-		all = append(all, said+".")
-	}
-	return all
 }
 
 // The picture of a sweep: the place of the lowest value, and of the ratios.

@@ -20,8 +20,8 @@ func Says(v verdict.Verdict) string {
 func Because(r verdict.Reason) string {
 	switch r.Kind {
 	case verdict.NotCompleted:
-		return fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%: give a lower -rate",
-			100*r.Found, 100*r.Needed)
+		return fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%", 100*r.Found,
+			100*r.Needed) + remedy(r)
 	case verdict.Disturbed:
 		return fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, so the ratio was "+
 			"measured on a busy machine", r.Processes, r.Of, r.Needed)
@@ -50,7 +50,12 @@ func remedy(r verdict.Reason) string {
 	switch r.Decides {
 	case verdict.MoreTime:
 		return fmt.Sprintf(": about %d times -time would decide %.2f in half of the cases", r.Times, r.Ratio)
+	case verdict.LowerRate:
+		return ": give a lower -rate"
 	case verdict.QuieterMachine:
+		if r.Kind == verdict.NotCompleted {
+			return ": the machine was too busy for the load that the run chose, so quiet it or name a -rate"
+		}
 		return fmt.Sprintf(", and the base's own time varied by %s: measure on a quieter machine", percent(r.Varied))
 	case verdict.Nothing:
 		return ": no time would decide so small a difference"
@@ -88,6 +93,9 @@ func (l Led) Said() string {
 		said = append(said, fmt.Sprintf("all %d processes that count; %d left out that had one core", n.Counted, n.OneCore))
 	case n.Counted < n.Planned:
 		said = append(said, fmt.Sprintf("%d of %d processes", n.Counted, n.Planned))
+	}
+	if n.Miscounted > 0 {
+		said = append(said, fmt.Sprintf("%d left out, whose calls under way were not those of the callers", n.Miscounted))
 	}
 	if n.NoSecond > 0 && !l.OfCPU {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", n.NoSecond, n.Counted))

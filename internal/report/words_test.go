@@ -13,7 +13,10 @@ func TestBecause(t *testing.T) {
 	for want, r := range map[string]verdict.Reason{
 		"": {},
 		"90 % of the planned calls were completed, and a verdict needs 98 %: give a lower -rate": {
-			Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98},
+			Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98, Decides: verdict.LowerRate},
+		"90 % of the planned calls were completed, and a verdict needs 98 %: the machine was too busy for the load that " +
+			"the run chose, so quiet it or name a -rate": {Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98,
+			Decides: verdict.QuieterMachine},
 		"disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio was measured on a busy " +
 			"machine": {Kind: verdict.Disturbed, Processes: 8, Of: 14, Needed: 1.8},
 		"disturbed: other programs left 1.86 cores on average, so the ratio was measured on a busy machine": {
@@ -49,6 +52,11 @@ func TestSaid(t *testing.T) {
 			Answer: processed(8, verdict.Counts{Counted: 6, OneCore: 2})},
 		"more; all 12 processes that count; 2 left out, as other programs left them too few cores": {Figure: more,
 			Answer: processed(8, verdict.Counts{Counted: 12, Disturbed: 2})},
+		"more; 6 of 8 processes; 2 left out, whose calls under way were not those of the callers": {Figure: more,
+			Answer: processed(8, verdict.Counts{Counted: 6, Miscounted: 2})},
+		"undecided: why; 6 left out, whose calls under way were not those of the callers": {
+			Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few}, OfCPU: true,
+			Answer: processed(8, verdict.Counts{Counted: 2, Miscounted: 6})},
 		"same within 5 %": {Figure: verdict.Figure{Verdict: verdict.Same, Margin: 0.05},
 			Answer: processed(8, verdict.Counts{Counted: 8})},
 		"undecided: why; 5 of 8 had no second core to themselves": {

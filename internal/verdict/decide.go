@@ -21,9 +21,11 @@ var (
 
 // Decide makes the answer of a comparison from its processes, in the order in which they ran.
 func Decide(plan Plan, processes []Process) Answer {
+	all := len(processes)
+	processes = slices.DeleteFunc(slices.Clone(processes), func(p Process) bool { return !plan.Obeys(p) })
 	kept, without := plan.kept(processes)
-	a := Answer{Processes: Counts{Planned: max(plan.Processes, len(processes)), Counted: len(kept)},
-		Unchecked: unchecked(plan, kept)}
+	a := Answer{Processes: Counts{Planned: max(plan.Processes, all), Counted: len(kept),
+		Miscounted: all - len(processes)}, Unchecked: unchecked(plan, kept)}
 	for _, p := range processes {
 		if plan.Disturbed(p) {
 			a.Processes.Disturbed++
@@ -61,7 +63,7 @@ func (a *Answer) fails(plan Plan, all int) Reason {
 		fails bool
 		Reason
 	}{
-		{!a.Kept(), Reason{Kind: NotCompleted, Found: a.completed(), Needed: leastCompleted}},
+		{!a.Kept(), Reason{Kind: NotCompleted, Found: a.completed(), Needed: leastCompleted, Decides: plan.lighter()}},
 		{disturbed, Reason{Kind: Disturbed, Processes: n.Disturbed, Of: all, Needed: plan.needs() - short}},
 		{crowded, Reason{Kind: Crowded, Found: left, Needed: plan.needs() - shortOnAverage}},
 		{n.Counted < needed, Reason{Kind: TooFew, Processes: n.Counted, Of: n.Planned, OneCore: n.OneCore,
@@ -72,6 +74,14 @@ func (a *Answer) fails(plan Plan, all int) Reason {
 		}
 	}
 	return Reason{}
+}
+
+// lighter is what lets calls be completed as planned.
+func (p Plan) lighter() Remedy {
+	if p.Chosen {
+		return QuieterMachine
+	}
+	return LowerRate
 }
 
 // ends are what an interval and a noise floor are made of, in logarithms of ratios.
@@ -259,6 +269,28 @@ func (p Plan) kept(all []Process) (kept []Process, without int) {
 		return kept, without
 	}
 	return several, 0
+}
+
+// Obeys tells whether a process has measured the calls of the callers and no others, by Little's law. Of callers who
+// call again at once, as many calls are under way as there are callers, on average. Of planned calls, no more are at
+// any time. What is not told is not asked.
+func (p Plan) Obeys(one Process) bool {
+	allowed := underWay
+	if one.Others >= beside {
+		allowed *= 2
+	}
+	for arm, inFlight := range one.InFlight {
+		switch most := one.Most[arm]; {
+		case p.Callers == 0:
+		case one.Loads[arm].Completed > 0:
+			if most > int64(p.Callers) {
+				return false
+			}
+		case inFlight > 0 && math.Abs(inFlight/float64(p.Callers)-1) > allowed:
+			return false
+		}
+	}
+	return true
 }
 
 // unchecked names the conditions that the records don't tell.

@@ -321,7 +321,7 @@ func TestFirstThatFails(t *testing.T) {
 	for i := range all {
 		all[i].Loads = [3]Load{{Completed: 0.9}, {Completed: 0.9}, {Completed: 1}}
 	}
-	require.Equal(t, Reason{Kind: NotCompleted, Found: 0.9, Needed: 0.98}, rounded(reason()))
+	require.Equal(t, Reason{Kind: NotCompleted, Found: 0.9, Needed: 0.98, Decides: LowerRate}, rounded(reason()))
 	require.True(t, Decide(plan, all).Busy)
 }
 
@@ -481,7 +481,7 @@ func TestAtARate(t *testing.T) {
 	}
 	a = Decide(Plan{NeedsCores: true}, all)
 	require.Equal(t, Undecided, a.CPU.Verdict)
-	require.Equal(t, Reason{Kind: NotCompleted, Found: 0.9, Needed: 0.98}, rounded(a.CPU.Reason))
+	require.Equal(t, Reason{Kind: NotCompleted, Found: 0.9, Needed: 0.98, Decides: LowerRate}, rounded(a.CPU.Reason))
 	require.InDelta(t, 1.4, a.CPU.Ratio, 0.01, "is shown")
 }
 
@@ -520,4 +520,61 @@ func TestWaits(t *testing.T) {
 		require.Equal(t, []float64{p.BaseNs, p.Ratio, p.Lo, p.Hi}, []float64{got.BaseNs, got.Ratio, got.Lo, got.Hi})
 	}
 	require.Equal(t, Figure{}, Answer{Processes: Counts{Counted: 8}}.Waits(Percentile{}), "no calls were timed")
+}
+
+// A process whose calls under way can't be those of its callers doesn't count, however few are left, and another takes
+// its place.
+func TestLittlesLaw(t *testing.T) {
+	asks := Plan{Processes: 8, Callers: 20}
+	for why, test := range map[string]struct {
+		plan   Plan
+		change func(*Process)
+		obeys  bool
+	}{
+		"as many as callers":                   {asks, func(p *Process) { p.InFlight = [3]float64{20, 19.1, 20.9} }, true},
+		"too few of the base":                  {asks, func(p *Process) { p.InFlight[0] = 18.9 }, false},
+		"too many of the copy":                 {asks, func(p *Process) { p.InFlight[1] = 21.1 }, false},
+		"too few of the stack":                 {asks, func(p *Process) { p.InFlight[2] = 10 }, false},
+		"a stall beside other programs":        {asks, func(p *Process) { p.InFlight[2], p.Others = 21.9, 0.03 }, true},
+		"half of a window beside others":       {asks, func(p *Process) { p.InFlight[2], p.Others = 10, 0.9 }, false},
+		"callers who don't tell":               {asks, func(p *Process) { p.InFlight = [3]float64{} }, true},
+		"a plan that doesn't ask":              {Plan{Processes: 8}, func(p *Process) { p.InFlight[2] = 1 }, true},
+		"at a rate, fewer than callers":        {asks, func(p *Process) { p.at(1, 3) }, true},
+		"at a rate, all callers at a moment":   {asks, func(p *Process) { p.at(1, 20) }, true},
+		"at a rate, one more than the callers": {asks, func(p *Process) { p.at(1, 21) }, false},
+	} {
+		p := Process{InFlight: [3]float64{20, 20, 20}, Ratios: Ratios{Copy: 1, Ratio: 1.4, ToCopy: 1.4},
+			Ns: [3]float64{100, 100, 140}}
+		test.change(&p)
+		require.Equal(t, test.obeys, test.plan.Obeys(p), why)
+	}
+	var all []Process
+	for i, ratio := range spread(8, 1.4, 0.01) {
+		p := Process{Ns: [3]float64{100, 100, 140}, Ratios: Ratios{Copy: 1, Ratio: ratio, ToCopy: ratio},
+			InFlight: [3]float64{20, 20, 20}}
+		if i%4 == 0 { // a window that hardly any call ended in
+			p.Ns[2], p.Ratio, p.ToCopy, p.InFlight[2] = 1e6, 1e4, 1e4, 0.1
+		}
+		all = append(all, p)
+	}
+	a := Decide(asks, all)
+	require.Equal(t, Counts{Planned: 8, Counted: 6, Miscounted: 2}, a.Processes)
+	require.Equal(t, More, a.Time.Verdict)
+	require.InDelta(t, 140, a.Time.StackNs, 1e-9, "no mean has what doesn't count")
+	require.True(t, a.Wanting(asks, a.Time), "others are measured in their place")
+	all[1].InFlight[0] = 1
+	a = Decide(asks, all)
+	require.Equal(t, Counts{Planned: 8, Counted: 5, Miscounted: 3}, a.Processes)
+	require.Equal(t, TooFew, a.Time.Reason.Kind)
+	for i := range all {
+		all[i].InFlight[0] = 1
+	}
+	require.Equal(t, Counts{Planned: 8, Miscounted: 8}, Decide(asks, all).Processes)
+}
+
+// at is what a process at a rate tells of each arm.
+func (p *Process) at(completed float64, most int64) {
+	for arm := range p.Loads {
+		p.Loads[arm].Completed, p.Most[arm] = completed, most
+	}
 }

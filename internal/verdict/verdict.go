@@ -29,6 +29,10 @@ const (
 	short, shortOnAverage = 0.2, 0.08
 
 	leastCompleted = 0.98 // share of the planned calls that a verdict needs
+
+	// How far the calls under way may be from the callers who call again at once, and from which share of the machine that
+	// other programs use on they may be twice as far: a stall at a window's edge is then in whole latencies.
+	underWay, beside = 0.05, 0.02
 )
 
 // Verdict is what a figure says of a stack and the base, in a word.
@@ -48,6 +52,8 @@ type Plan struct {
 	OneCaller  bool // whose CPU time over wall time tells whether a process had them
 	CPUs       int  // of the machine; 0 asks nothing of what other programs left of them
 	Apart      bool // the server has a process of its own
+	Callers    int  // how many call at a time; 0 asks nothing of the calls under way
+	Chosen     bool // the run chose the rate of the calls that are planned
 
 	Margin float64 // of Same; 0 is the constant of that name
 }
@@ -61,7 +67,8 @@ type Process struct {
 	Ratios               // of time
 	CPU       Ratios     // of CPU time; 0 if the system does not tell
 	Latencies [3]Latency
-	InFlight  [3]float64 // calls at once, on average; 0 if the callers did not tell
+	InFlight  [3]float64 // calls at once, on average, by their latencies; 0 if the callers did not tell
+	Most      [3]int64   // planned calls at once, at most, as the loop counted them; 0 if it did not
 	Loads     [3]Load    // of windows
 	Others    float64    // share of the machine that other programs used; 0 if the system does not tell
 }
@@ -122,15 +129,16 @@ type Answer struct {
 
 // Counts are the processes of an answer.
 type Counts struct {
-	Planned   int `json:"planned"`
-	Counted   int `json:"counted"`                 // that measured, and are not left out
-	OneCore   int `json:"one_core,omitzero"`       // left out, since they had one core
-	NoSecond  int `json:"no_second_core,omitzero"` // counted, though most had no second core
-	Disturbed int `json:"disturbed,omitzero"`      // to which other programs left too few cores
+	Planned    int `json:"planned"`
+	Counted    int `json:"counted"`                 // that measured, and are not left out
+	OneCore    int `json:"one_core,omitzero"`       // left out, since they had one core
+	NoSecond   int `json:"no_second_core,omitzero"` // counted, though most had no second core
+	Disturbed  int `json:"disturbed,omitzero"`      // to which other programs left too few cores
+	Miscounted int `json:"miscounted,omitzero"`     // left out: their calls under way can't be those of the callers
 }
 
 // LeftOut is how many processes are left out, or would be if they were fewer.
-func (c Counts) LeftOut() int { return c.Disturbed + c.OneCore }
+func (c Counts) LeftOut() int { return c.Disturbed + c.OneCore + c.Miscounted }
 
 // Unchecked is a condition that the processes don't tell.
 type Unchecked string
@@ -252,5 +260,6 @@ type Remedy string
 const (
 	MoreTime       Remedy = "more time"
 	QuieterMachine Remedy = "a quieter machine"
+	LowerRate      Remedy = "a lower rate"
 	Nothing        Remedy = "nothing"
 )

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -28,7 +29,13 @@ type Comparison struct {
 	Left  string            // why no more processes are measured
 	Cant  bool              // Left is what a stack, or the machine, can't do
 
-	order []int // of the links
+	Ordinary bool // the run chose the rate
+
+	order  []int         // of the links
+	tried  int           // processes at this rate, before anything went on
+	halved bool          // the rate, since calls were not completed
+	ran    int           // processes, at any rate
+	spent  time.Duration // by them
 }
 
 func (c *Comparison) String() string {
@@ -47,6 +54,7 @@ func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.P
 func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
 	plan.NeedsCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
+	plan.Callers, plan.Chosen = c.Spec.Workload.AtOnce(), c.Ordinary
 	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used
 	// is of all.
 	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() {
@@ -102,16 +110,21 @@ type Campaign struct {
 	Comparisons []*Comparison
 	Seed        uint64 // of all orders
 
-	// Most is how long all may take: a quarter more than planned unless given.
+	// Most is how long all may take, with what goes on: a quarter more than planned unless given. If planned processes
+	// take longer than that, nothing goes on.
 	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
 	// Show is told what is being done, and how much is left until nothing goes on; none is left at the end.
 	Show func(what string, left time.Duration)
+	// Say is told in a line of what will be measured otherwise than planned.
+	Say func(line string) error
 	// Measure is Run unless a test has another.
 	Measure Measure
 
 	Warnings, Failures []string // lines: what was measured again, and what failed
+
+	end time.Time // until when what is undecided may go on
 }
 
 // Skipped has a line for each reason, with the names of the workloads that are left out for it.
@@ -131,7 +144,8 @@ func (c *Campaign) Skipped() (lines []string) {
 // Run measures. It goes on with the others after a comparison that fails. It returns an error if ctx ends or Kept
 // fails; what was measured before stays.
 func (c *Campaign) Run(ctx context.Context) error {
-	random, all := rand.New(rand.NewPCG(c.Seed, 0)), c.Takes()
+	random := rand.New(rand.NewPCG(c.Seed, 0))
+	c.end = time.Now().Add(cmp.Or(c.Most, c.Takes()*5/4))
 	for _, one := range c.Comparisons {
 		if len(one.Base) == 0 {
 			one.Base = []Program{{}}
@@ -141,33 +155,31 @@ func (c *Campaign) Run(ctx context.Context) error {
 	if c.Show == nil {
 		c.Show = func(string, time.Duration) {}
 	}
-	defer c.Show("", 0)
-	left, began := all, time.Now()
-	slower := func() float64 { // than expected, by what is done
-		if left == all {
-			return 1
-		}
-		return max(1, float64(time.Since(began))/float64(all-left))
+	if c.Say == nil {
+		c.Say = func(string) error { return nil }
 	}
-	until := func() time.Time { return began.Add(cmp.Or(c.Most, time.Duration(slower()*float64(all))*5/4)) }
-	for i := range c.Plan.Processes {
+	defer c.Show("", 0)
+	for slices.ContainsFunc(c.Comparisons, c.wants) {
 		for _, j := range random.Perm(len(c.Comparisons)) {
 			one := c.Comparisons[j]
-			where := fmt.Sprintf("process %d of %d", i+1, c.Plan.Processes)
-			c.Show(where+", "+one.String(), time.Until(until()))
-			left -= one.takes()
-			if one.Left != "" {
+			if !c.wants(one) {
 				continue
 			}
-			if err := c.process(ctx, one, i, one.String()+", "+where); err != nil {
+			where := fmt.Sprintf("process %d of %d", one.tried+1, c.Plan.Processes)
+			c.Show(where+", "+one.String(), c.left())
+			if err := c.process(ctx, one, one.tried, one.String()+", "+where); err != nil {
 				return err
+			}
+			if one.tried++; one.tooFast() >= 2 {
+				if err := c.lighten(one); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	end, pace := until(), slower()
-	for one := c.next(end, pace); one != nil; one = c.next(end, pace) {
+	for one := c.next(); one != nil; one = c.next() {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
-		c.Show("going on: "+where+", "+one.String(), time.Until(end))
+		c.Show("going on: "+where+", "+one.String(), c.left())
 		if err := c.process(ctx, one, len(one.Found), one.String()+", "+where); err != nil {
 			return err
 		}
@@ -175,15 +187,79 @@ func (c *Campaign) Run(ctx context.Context) error {
 	return nil
 }
 
+// wants tells whether a comparison lacks planned processes.
+func (c *Campaign) wants(one *Comparison) bool { return one.Left == "" && one.tried < c.Plan.Processes }
+
+// left is how long the rest takes, about: the planned processes by what processes took so far, and what may go on.
+func (c *Campaign) left() time.Duration {
+	planned := 0 * time.Second
+	for _, one := range c.Comparisons {
+		if c.wants(one) {
+			planned += time.Duration(c.Plan.Processes-one.tried) * c.expects(one)
+		}
+	}
+	return max(planned, time.Until(c.end))
+}
+
+// expects is how long a process of a comparison takes, by what its processes took so far, or else those of others did.
+func (c *Campaign) expects(one *Comparison) time.Duration {
+	if one.ran > 0 {
+		return one.spent / time.Duration(one.ran)
+	}
+	spent, expected := 0*time.Second, 0*time.Second
+	for _, other := range c.Comparisons {
+		spent, expected = spent+other.spent, expected+time.Duration(other.ran)*other.takes()
+	}
+	if expected == 0 {
+		return one.takes()
+	}
+	return time.Duration(float64(one.takes()) * max(1, float64(spent)/float64(expected)))
+}
+
+// tooFast is in how many processes far fewer calls were completed than planned.
+func (c *Comparison) tooFast() (processes int) {
+	const few = 0.9 // of the planned calls
+	for _, p := range c.Found {
+		if least := min(p.Loads[0].Completed, p.Loads[1].Completed, p.Loads[2].Completed); 0 < least && least < few {
+			processes++
+		}
+	}
+	return processes
+}
+
+// lighten goes on at half the rate, where the run chose it, with all comparisons of the workload: their figures would
+// else be of two rates. What was measured at the whole rate counts no longer. Another rate, and a half that is as much
+// too fast, ends the comparison.
+func (c *Campaign) lighten(slow *Comparison) error {
+	w := slow.Spec.Workload
+	if !slow.Ordinary || slow.halved || w.Rate/2 < workload.LeastRate {
+		slow.Left = fmt.Sprintf("of %v planned calls a second too few were completed in two processes", w.Rate)
+		return nil
+	}
+	more := 0 * time.Second
+	for _, one := range c.Comparisons {
+		if one.Spec.Workload.Name != w.Name {
+			continue
+		}
+		more += time.Duration(one.tried) * c.expects(one)
+		one.Spec.Workload.Rate, one.halved, one.Found, one.tried = w.Rate/2, true, nil, 0
+	}
+	c.end = c.end.Add(more)
+	line := fmt.Sprintf("%s: of %v planned calls a second too few were completed in two processes, so %v are planned "+
+		"from here on, which takes %v more", w.Title, w.Rate, w.Rate/2, more.Round(time.Second))
+	c.Warnings = append(c.Warnings, line)
+	return c.Say(line)
+}
+
 // next is the comparison of which another process is likeliest to make a verdict, and ends in time. It is nil if there
 // is none.
-func (c *Campaign) next(until time.Time, slower float64) (next *Comparison) {
+func (c *Campaign) next() (next *Comparison) {
 	least := 0
 	for _, one := range c.Comparisons {
 		answer := one.Answer(c.Plan)
 		figure := answer.Leading(one.ByCPU)
 		if one.Left != "" || len(one.Found) >= 2*c.Plan.Processes || !answer.Wanting(c.Plan, figure) ||
-			time.Until(until) < time.Duration(slower*float64(one.takes())) {
+			time.Until(c.end) < c.expects(one) {
 			continue
 		}
 		times := figure.Reason.Times
@@ -205,6 +281,7 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 		measure = Run
 	}
 	spec, programs := one.process(i)
+	defer func(began time.Time) { one.ran, one.spent = one.ran+1, one.spent+time.Since(began) }(time.Now())
 	for {
 		record, err := measure(ctx, spec, programs...)
 		var found verdict.Process

@@ -171,10 +171,10 @@ func TestCampaignGoesOn(t *testing.T) {
 	}
 }
 
-// What goes on is in the time that is announced with the first process, and all ends then. A machine that is slower
-// needs more for both.
+// What goes on is in the time that is announced with the first process, and all ends then. Where processes take longer
+// than expected, what is left follows what they took, and nothing goes on.
 func TestCampaignAnnouncesItsEnd(t *testing.T) {
-	for _, slower := range []time.Duration{1, 2} {
+	for slower, want := range map[time.Duration]int{1: 10, 2: 8} {
 		synctest.Test(t, func(t *testing.T) {
 			c, began, found := between(1, "near"), time.Now(), 0
 			c.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
@@ -189,9 +189,79 @@ func TestCampaignAnnouncesItsEnd(t *testing.T) {
 				}
 			}
 			require.NoError(t, c.Run(t.Context()))
-			require.Equal(t, 10, found, "a quarter more")
-			for i, end := range ends {
-				require.Equal(t, c.Takes()*5/4*[]time.Duration{1, slower}[min(i, 1)], end)
+			require.Equal(t, want, found, "a quarter more, if there is time")
+			require.Equal(t, c.Takes()*5/4, ends[0])
+			for _, end := range ends[1:] {
+				require.Equal(t, max(c.Takes()*5/4, c.Takes()*slower), end)
+			}
+			require.LessOrEqual(t, time.Since(began), max(c.Takes()*5/4, c.Takes()*slower))
+		})
+	}
+}
+
+// Where the run chose a rate at which fewer than nine in ten planned calls are completed, in two processes, it goes on
+// at half of it, once, for all stacks of the workload. A rate that was typed ends then, and so does the half.
+func TestCampaignLightens(t *testing.T) {
+	for _, test := range []struct {
+		why      string
+		ordinary bool
+		rate     float64
+		keeps    float64              // the rate that is kept
+		want     map[string][]float64 // rates asked for
+		left     string               // of the slow one
+	}{
+		{"a chosen rate is halved", true, 4000, 2000, map[string][]float64{
+			"slow": {4000, 4000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000},
+			"base": {4000, 4000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000}}, ""},
+		{"the half is too fast as well", true, 4000, 1000, map[string][]float64{"slow": {4000, 4000, 2000, 2000}},
+			"of 2000 planned calls a second too few were completed in two processes"},
+		{"half is too slow for a window", true, 800, 100, map[string][]float64{"slow": {800, 800}},
+			"of 800 planned calls a second too few were completed in two processes"},
+		{"a typed rate ends", false, 4000, 2000, map[string][]float64{"slow": {4000, 4000}},
+			"of 4000 planned calls a second too few were completed in two processes"},
+		{"a rate that is kept stays", true, 4000, 4000, map[string][]float64{
+			"slow": {4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000}}, ""},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			c, asked, said := between(2, "slow", "base"), map[string][]float64{}, []string(nil)
+			for _, one := range c.Comparisons {
+				one.Ordinary, one.Spec.Workload.Rate = test.ordinary, test.rate
+			}
+			c.Say = func(line string) error { said = append(said, line); return nil }
+			c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+				r, name := known(3), spec.Arms[2]
+				asked[name] = append(asked[name], spec.Workload.Rate)
+				for i := range r.Blocks[0] {
+					r.Blocks[0][i].CPU = r.Blocks[0][i].Wall
+					calls := int64(1000)
+					if name == "slow" && spec.Workload.Rate > test.keeps {
+						calls = 800
+					}
+					r.Latencies = append(r.Latencies, timing.Latency{Calls: calls, Planned: 1000})
+				}
+				return r, nil
+			}
+			require.NoError(t, c.Run(t.Context()))
+			for name, rates := range test.want {
+				if name == "base" { // whose order among the processes is random
+					require.Equal(t, rates[len(rates)-8:], asked[name][len(asked[name])-8:], name)
+					continue
+				}
+				require.Equal(t, rates, asked[name], name)
+			}
+			slow := c.Comparisons[0]
+			require.Equal(t, test.left, slow.Left)
+			answer := slow.Answer(c.Plan)
+			require.Equal(t, test.left == "", answer.Kept(), "%+v", answer.CPU.Reason)
+			if test.left != "" {
+				require.Equal(t, verdict.NotCompleted, answer.CPU.Reason.Kind)
+				require.Len(t, slow.Found, 2)
+			}
+			halved := slices.Contains(asked["slow"], test.rate/2)
+			require.Equal(t, halved, len(said) == 1, "%q", said)
+			require.Equal(t, said, c.Warnings)
+			for _, line := range said {
+				require.Contains(t, line, fmt.Sprintf("%v are planned from here on, which takes", test.rate/2))
 			}
 		})
 	}

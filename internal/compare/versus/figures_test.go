@@ -115,7 +115,7 @@ func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	require.NoError(t, run(t, g, 3))
-	_, length := w.Window()
+	_, length := w.Window(0)
 	for _, l := range g.Record().Latencies {
 		planned := 3 * w.Rate * length.Seconds() // about, and more where a busy machine ends a window late
 		require.Greater(t, float64(l.Planned), 0.7*planned, "a process of starts whose gaps are random")

@@ -44,7 +44,7 @@ func ProcessOf(r timing.Record) (p verdict.Process, err error) {
 			for _, block := range r.Blocks {
 				wall += float64(block[arm].Wall)
 			}
-			p.InFlight[i] = float64(l.Sum) / wall
+			p.InFlight[i], p.Most[i] = float64(l.Sum)/wall, l.Most
 		}
 		if l.Planned > 0 {
 			n := float64(l.Planned)

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -21,7 +20,8 @@ type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
 // A call takes less CPU time the more calls there are. So the rate that a first look asks for is looked at as well.
 func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) (rate float64, err error) {
 	spec.Arms, spec.Blocks = []string{spec.Arms[0], spec.Arms[0]}, 1
-	rate = 2000
+	most := spec.Workload.MostRate()
+	rate = min(2000, most)
 	for range 2 {
 		spec.Workload.Rate = rate
 		record, err := measure(ctx, spec, program)
@@ -32,7 +32,7 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 		if err != nil {
 			return 0, err
 		}
-		rate = nearest(float64(runtime.NumCPU()) / 4 * 2e9 / (p.CPUNs[0] + p.CPUNs[1]))
+		rate = nearest(float64(runtime.NumCPU())/4*2e9/(p.CPUNs[0]+p.CPUNs[1]), most)
 	}
 	return rate, nil
 }
@@ -43,12 +43,13 @@ func LookTakes(w workload.Workload) time.Duration {
 	return 2 * one.takes()
 }
 
-// nearest returns the number of 1, 2 or 5 times a power of ten that is the fewest times as large or small as a rate.
-func nearest(rate float64) (found float64) {
-	for ten := 100.0; ten <= latency.MaxRate; ten *= 10 {
+// nearest returns the number of 1, 2 or 5 times a power of ten that is the fewest times as large or small as a rate, of
+// those that are no more than the most that callers can make.
+func nearest(rate, most float64) (found float64) {
+	for ten := 100.0; ten <= most; ten *= 10 {
 		for _, next := range []float64{ten, 2 * ten, 5 * ten} {
 			far := func(x float64) float64 { return math.Abs(math.Log(x / rate)) }
-			if next >= workload.LeastRate && next <= latency.MaxRate && (found == 0 || far(next) < far(found)) {
+			if next >= workload.LeastRate && next <= most && (found == 0 || far(next) < far(found)) {
 				found = next
 			}
 		}

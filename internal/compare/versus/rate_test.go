@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/measure/latency"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -31,7 +32,7 @@ func TestRate(t *testing.T) {
 		record := g.Record()
 		require.NoError(t, g.Close())
 		for i, l := range record.Latencies {
-			lead, least := w.Window()
+			lead, least := w.Window(0)
 			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead)
 			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least)
 			require.Greater(t, l.Planned, int64(2*1000))
@@ -45,7 +46,7 @@ func TestRate(t *testing.T) {
 func TestWindowsAtARate(t *testing.T) {
 	for rate, want := range map[float64]time.Duration{500: 2 * time.Second, 1000: time.Second,
 		20_000: 300 * time.Millisecond} {
-		_, length := workload.Workload{Rate: rate}.Window()
+		_, length := workload.Workload{Rate: rate}.Window(time.Second)
 		require.Equal(t, want, length, "%v a second", rate)
 	}
 }
@@ -70,7 +71,7 @@ func TestOrdinary(t *testing.T) {
 		}
 		rate, err := Ordinary(t.Context(), measure, Spec{Arms: []string{"base", "base", "other"}}, Program{Layout: 3})
 		require.NoError(t, err)
-		require.Equal(t, []float64{2000, nearest(quarter * 2000)}, asked)
+		require.Equal(t, []float64{2000, nearest(quarter*2000, latency.MaxRate)}, asked)
 		if asked[1] == 2000 {
 			want = 2000 // of this many cores
 		}

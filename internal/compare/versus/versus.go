@@ -7,7 +7,9 @@ package versus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -63,6 +65,8 @@ type Arm struct {
 	stack    rpcbench.Stack
 	workload workload.Workload
 	setup    workload.Setup                // of its next fixture; its figures are of all slices
+	took     time.Duration                 // by a call, as the group's first look found
+	phase    float64                       // how far into a long call the window opens, as a share
 	server   *child.Server                 // of a workload that is apart
 	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
 	alone    *latency.OneCaller            // the loop of open, if that is one caller's
@@ -122,7 +126,8 @@ func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall
 		return 0, 0, err
 	}
 	runtime.GC() // what starting left is not the callers', nor is what the arm before left
-	lead, length := a.workload.Window()
+	lead, length := a.workload.Window(a.took)
+	lead += time.Duration(a.phase * float64(a.setup.Spread))
 	wall, err = a.open.Load().Loop.During(ctx, lead, length, edge)
 	return int(a.setup.Figures.Latency.Count() - before), wall, cmp.Or(err, a.close())
 }
@@ -164,7 +169,7 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 		arm := &Arm{Name: stack.Name, stack: stack, workload: w}
 		arm.setup.Remote, arm.setup.Figures = spec.Servers[arm.Name], latency.NewFigures(true)
 		if w.Rate > 0 {
-			lead, length := w.Window()
+			lead, length := w.Window(0)
 			arm.setup.Starts = int(2 * w.Rate * (lead + length).Seconds()) // twice as many as the window needs, about
 		}
 		for _, other := range g.Arms {
@@ -192,8 +197,10 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 	return g, err
 }
 
-// open gives each arm a new fixture. Where a slice brings its own, it sees that they open.
+// open gives each arm a new fixture. Where a slice brings its own, it sees that they open, and how long their windows
+// have to be: as long for each arm.
 func (g *Group) open(ctx context.Context) error {
+	took := 0 * time.Second
 	for _, arm := range g.Arms {
 		if err := arm.close(); err != nil {
 			return err
@@ -207,8 +214,19 @@ func (g *Group) open(ctx context.Context) error {
 		if !g.spec.Workload.Windowed() {
 			continue
 		}
-		if err := cmp.Or(arm.open.Load().Loop.Finish(), arm.close()); err != nil {
+		loop := arm.open.Load().Loop
+		if took = max(took, loop.Warmed()); took > workload.MostCall {
+			return fmt.Errorf("%s: a call takes %v, and windows are of ten calls of %v at most: give fewer callers, a smaller "+
+				"message or a quicker link: %w", arm.Name, took.Round(time.Millisecond), workload.MostCall, errors.ErrUnsupported)
+		}
+		if err := cmp.Or(loop.Finish(), arm.close()); err != nil {
 			return err
+		}
+	}
+	_, shortest := g.spec.Workload.Window(0)
+	if _, length := g.spec.Workload.Window(took); length > shortest {
+		for _, arm := range g.Arms {
+			arm.took, arm.setup.Spread = took, took
 		}
 	}
 	runtime.GC() // what starting left is not the slices'
@@ -225,6 +243,7 @@ func (g *Group) Block(ctx context.Context) error {
 		}
 		for _, arm := range g.Arms { // which share the plan of a block
 			arm.setup.Seed = g.spec.Seed<<16 + g.blocks
+			arm.phase = rand.New(rand.NewPCG(arm.setup.Seed, 2)).Float64()
 		}
 		if g.blocks++; err == nil {
 			err = g.pairing.Block(ctx)
@@ -236,7 +255,16 @@ func (g *Group) Block(ctx context.Context) error {
 // watched closes the fixtures unless do returns in time: a call that hangs then fails.
 func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
-	limit := (g.hang + 4*timing.Longest*g.spec.Slice) * time.Duration(len(g.Arms))
+	limit := g.hang + 4*timing.Longest*g.spec.Slice
+	if w := g.spec.Workload; w.Windowed() {
+		took := w.Likely()
+		for _, arm := range g.Arms {
+			took = max(took, arm.took)
+		}
+		lead, length := w.Window(took)
+		limit += lead + length
+	}
+	limit *= time.Duration(len(g.Arms))
 	return workload.Watched(limit, nil, func() error {
 		for _, arm := range g.Arms {
 			if o := arm.open.Load(); o != nil {
@@ -253,7 +281,7 @@ func (g *Group) Record() timing.Record {
 	for _, arm := range g.Arms {
 		found := arm.setup.Figures
 		l := timing.Latency{Calls: found.Latency.Count(), Sum: found.Latency.Sum(), Planned: found.Planned,
-			Skipped: found.Skipped}
+			Skipped: found.Skipped, Most: found.Most.Load()}
 		l.Late, _ = found.Lateness.Quantile(0.99)
 		l.P50, _ = found.Latency.Quantile(0.50)
 		l.P95, _ = found.Latency.Quantile(0.95)

@@ -11,7 +11,8 @@ import (
 type OneCaller struct {
 	begun   atomic.Int64
 	round   []func(context.Context) error
-	next    int // call of the round
+	next    int           // call of the round
+	warmed  time.Duration // the last warm call
 	latency *Recorder
 	timed   bool          // calls count
 	last    time.Time     // when the call before ended
@@ -40,12 +41,17 @@ func (a *OneCaller) Timed(on bool) { a.timed, a.last = on, time.Now() }
 // Start implements [Loop].
 func (a *OneCaller) Start(warm int) error {
 	for range warm {
+		began := time.Now()
 		if err := a.Call(); err != nil {
 			return fmt.Errorf("warm-up: %w", err)
 		}
+		a.warmed = time.Since(began)
 	}
 	return nil
 }
+
+// Warmed implements [Loop].
+func (a *OneCaller) Warmed() time.Duration { return a.warmed }
 
 // Run implements [Loop].
 func (a *OneCaller) Run(ctx context.Context, n int64) error {

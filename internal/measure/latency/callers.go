@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,17 +13,18 @@ import (
 
 // callers is the loop of several callers, or of planned starts. Each caller has a goroutine.
 type callers struct {
+	spec    Spec
 	begun   atomic.Int64
-	figures *Figures
-	rounds  [][]func(context.Context) error
 	running sync.WaitGroup
 	failed  atomic.Pointer[error]
 
-	plan   [][]time.Duration
-	began  time.Time    // other times count from here
-	limit  atomic.Int64 // the value of begun at which callers end
-	starts gate         // opening it ends the callers' wait after the warm-up
-	over   gate         // opening it ends their waits for planned starts
+	begins []time.Duration // of callers without a plan; nil: all begin at once
+	warmed []time.Duration // the last warm call of each caller
+	under  atomic.Int64    // planned calls under way
+	began  time.Time       // other times count from here
+	limit  atomic.Int64    // the value of begun at which callers end
+	starts gate            // opening it ends the callers' wait after the warm-up
+	over   gate            // opening it ends their waits for planned starts
 
 	mu       sync.Mutex    // guards what follows, and the figures
 	from, to time.Duration // the window
@@ -46,8 +48,8 @@ func (c *callers) Start(warm int) error {
 	c.from, c.to = math.MaxInt64, math.MaxInt64
 	c.limit.Store(math.MaxInt64)
 	var cold sync.WaitGroup
-	cold.Add(len(c.rounds))
-	for i := range c.rounds {
+	cold.Add(len(c.spec.Rounds))
+	for i := range c.spec.Rounds {
 		c.running.Go(func() {
 			warmed := sync.OnceFunc(cold.Done)
 			defer warmed()
@@ -69,7 +71,7 @@ func (c *callers) Start(warm int) error {
 // Run implements [Loop].
 func (c *callers) Run(ctx context.Context, n int64) error {
 	c.began, c.from = time.Now(), 0
-	if c.plan == nil {
+	if c.spec.Plan == nil {
 		c.limit.Store(c.begun.Load() + n)
 	}
 	defer context.AfterFunc(ctx, c.stop)()
@@ -93,10 +95,10 @@ func (c *callers) During(ctx context.Context, lead, length time.Duration, edge f
 	if broken := c.Finish(); broken != nil {
 		return 0, broken
 	}
-	for _, plan := range c.plan {
+	for _, plan := range c.spec.Plan {
 		for _, due := range plan {
 			if c.from <= due && due <= c.to {
-				c.figures.Planned++
+				c.spec.Figures.Planned++
 			}
 		}
 	}
@@ -131,29 +133,46 @@ func (c *callers) Finish() error {
 	return c.failure()
 }
 
+// warm makes the calls of one caller that don't count, and tells whether none failed.
+func (c *callers) warm(i, calls int) bool {
+	for j := range calls {
+		c.begun.Add(1)
+		began := time.Now()
+		if err := c.spec.Rounds[i][j%len(c.spec.Rounds[i])](context.Background()); err != nil {
+			c.fail(fmt.Errorf("warm-up: %w", err))
+			return false
+		}
+		c.warmed[i] = time.Since(began)
+	}
+	return true
+}
+
 // caller makes the calls of one caller.
 func (c *callers) caller(i, warm int, warmed func()) {
-	round, plan := c.rounds[i], []time.Duration(nil)
-	for j := range warm {
-		c.begun.Add(1)
-		if err := round[j%len(round)](context.Background()); err != nil {
-			c.fail(fmt.Errorf("warm-up: %w", err))
-			return
-		}
+	round, plan := c.spec.Rounds[i], []time.Duration(nil)
+	if !c.warm(i, warm) {
+		return
 	}
 	warmed()
 	<-c.starts.passed
-	if c.plan != nil {
-		plan = c.plan[i]
+	if c.spec.Plan != nil {
+		plan = c.spec.Plan[i]
 	}
 	var batch [64]ended // recorded together, to lock once for 64 calls
 	filled := 0
 	defer func() { c.record(batch[:filled]) }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	if c.begins != nil {
+		timer.Reset(c.begins[i])
+		select {
+		case <-timer.C:
+		case <-c.over.passed:
+		}
+	}
 	for j, now := 0, time.Since(c.began); c.limit.Load() > 0; j++ {
 		due := now
-		if c.plan != nil {
+		if c.spec.Plan != nil {
 			if j == len(plan) {
 				return
 			}
@@ -173,9 +192,15 @@ func (c *callers) caller(i, warm int, warmed func()) {
 				c.begun.Add(-1)
 				return
 			}
+			if c.spec.Plan != nil {
+				c.enter()
+			}
 			if err := round[(warm+j)%len(round)](context.Background()); err != nil {
 				c.fail(fmt.Errorf("call at %v: %w", now, err))
 				return
+			}
+			if c.spec.Plan != nil {
+				c.under.Add(-1)
 			}
 		}
 		now = time.Since(c.began)
@@ -185,6 +210,19 @@ func (c *callers) caller(i, warm int, warmed func()) {
 			filled, now = 0, time.Since(c.began)
 		}
 	}
+}
+
+// enter counts a planned call that begins.
+func (c *callers) enter() {
+	n, most := c.under.Add(1), &c.spec.Figures.Most
+	for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+	}
+}
+
+// Warmed implements [Loop].
+func (c *callers) Warmed() time.Duration {
+	took := slices.Sorted(slices.Values(c.warmed))
+	return took[len(took)/2]
 }
 
 // ended is a call that has ended, or a start that was skipped.
@@ -201,14 +239,14 @@ func (c *callers) record(calls []ended) {
 		if one.at < c.from || one.at > c.to {
 			continue
 		}
-		if c.plan != nil {
-			c.figures.Lateness.Record(one.late)
+		if c.spec.Plan != nil {
+			c.spec.Figures.Lateness.Record(one.late)
 		}
 		if one.skipped {
-			c.figures.Skipped++
+			c.spec.Figures.Skipped++
 			continue
 		}
-		c.figures.Latency.Record(one.took)
+		c.spec.Figures.Latency.Record(one.took)
 		c.ended = max(c.ended, one.at)
 	}
 }
@@ -236,5 +274,5 @@ func (c *callers) Begun() int64 { return c.begun.Load() }
 
 // InFlight implements [Loop].
 func (c *callers) InFlight() float64 {
-	return float64(c.figures.Latency.Sum()) / float64(c.ended)
+	return float64(c.spec.Figures.Latency.Sum()) / float64(c.ended)
 }

@@ -3,6 +3,7 @@ package latency
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,10 @@ type Loop interface {
 	// Start starts the callers, and returns when each has made warm calls, which don't count. Run or During comes next.
 	// If one of the calls fails, Start leaves nothing running.
 	Start(warm int) error
+
+	// Warmed is how long a call took when callers were warm: the median over callers of the last call that Start made.
+	// It is 0 without one.
+	Warmed() time.Duration
 
 	// Run makes n calls, or the planned ones, which all count, and then ends the callers. If ctx ends, it makes fewer.
 	// The callers share the calls: a quick caller makes more.
@@ -55,6 +60,8 @@ type Figures struct {
 	Lateness *Recorder // of planned starts: how much later the call began; of skipped ones too
 	Skipped  int64     // planned starts that were more than 50 ms late, so that no call was made
 	Planned  int64     // starts that were due in the windows of During
+
+	Most atomic.Int64 // planned calls that were under way at once, at most
 }
 
 // NewFigures returns empty figures, with a Lateness for loops that have a plan.
@@ -71,6 +78,11 @@ type Spec struct {
 	Rounds  [][]func(context.Context) error // the calls of each caller
 	Plan    [][]time.Duration               // the starts of each caller's calls, of each Run or During; nil without a plan
 	Figures *Figures                        // with a Lateness if there is a plan
+
+	// Spread is the time over which several callers without a plan begin, each at a moment of its share. Callers whose
+	// calls wait equally long would else go on replying all at once.
+	Spread time.Duration
+	Seed   uint64 // of these moments
 }
 
 // New makes a loop. It is an [*OneCaller] if there is one caller and no plan.
@@ -78,7 +90,20 @@ func New(s Spec) Loop {
 	if len(s.Rounds) == 1 && s.Plan == nil {
 		return &OneCaller{round: s.Rounds[0], latency: s.Figures.Latency}
 	}
-	return &callers{rounds: s.Rounds, plan: s.Plan, figures: s.Figures}
+	c := &callers{spec: s, warmed: make([]time.Duration, len(s.Rounds))}
+	if s.Plan == nil && s.Spread > 0 {
+		c.begins = begins(len(s.Rounds), s.Spread, s.Seed)
+	}
+	return c
+}
+
+// begins are when so many callers begin: one in each of as many equal parts of a time.
+func begins(callers int, spread time.Duration, seed uint64) []time.Duration {
+	random, at := rand.New(rand.NewPCG(seed, 1)), make([]time.Duration, callers)
+	for i := range at {
+		at[i] = time.Duration((float64(i) + random.Float64()) / float64(callers) * float64(spread))
+	}
+	return at
 }
 
 // Plan plans n starts at a mean rate per second, for so many callers. The gaps between the starts are exponential, and

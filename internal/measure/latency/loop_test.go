@@ -6,12 +6,16 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 const ms = time.Millisecond
@@ -329,6 +333,136 @@ func TestEndedEarly(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 	}
+}
+
+// Callers whose calls take equally long begin one after the other, each in its part of the time over which they are
+// spread, as the seed says: then as many calls are counted in each window.
+func TestCallersAreSpread(t *testing.T) {
+	const n, took = 5, 150 * ms
+	spread := func(seed uint64, length time.Duration) (calls int64, at []time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			round := []func(context.Context) error{func(context.Context) error {
+				mu.Lock()
+				at = append(at, time.Duration(time.Now().UnixNano()))
+				mu.Unlock()
+				return taking(took)()
+			}}
+			f := NewFigures(false)
+			l := New(Spec{Rounds: slices.Repeat([][]func(context.Context) error{round}, n), Figures: f, Spread: took,
+				Seed: seed})
+			require.NoError(t, l.Start(2))
+			require.Equal(t, took, l.Warmed())
+			began := time.Duration(time.Now().UnixNano())
+			_, err := l.During(t.Context(), 2*took, length, func(bool) {})
+			require.NoError(t, err)
+			at = slices.Sorted(slices.Values(at))[2*n:]
+			for i := range at[:n] {
+				at[i] -= began
+			}
+			calls = f.Latency.Count()
+			require.InEpsilon(t, time.Duration(calls)*took, f.Latency.Sum(), 0.002, "each latency is whole")
+		})
+		return calls, at[:n]
+	}
+	_, first := spread(1, 10*took)
+	_, again := spread(1, 10*took)
+	_, other := spread(2, 10*took)
+	require.Equal(t, first, again)
+	require.NotEqual(t, first, other)
+	for i, at := range first {
+		require.GreaterOrEqual(t, at, time.Duration(i)*took/n)
+		require.LessOrEqual(t, at, time.Duration(i+1)*took/n)
+	}
+	for _, length := range []time.Duration{10 * took, 10*took + took/3, 12 * took} {
+		calls, _ := spread(3, length)
+		require.InDelta(t, n*float64(length)/float64(took), float64(calls), 1, "%v", length)
+	}
+}
+
+// How long a warm call takes is the median of the callers' last: neither a cold call nor a single slow caller decides.
+func TestWarmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rounds [][]func(context.Context) error
+		for caller := range 5 {
+			made := 0
+			rounds = append(rounds, []func(context.Context) error{func(context.Context) error {
+				made++
+				switch {
+				case made == 1:
+					return taking(time.Second)()
+				case caller == 3:
+					return taking(time.Minute)()
+				}
+				return taking(time.Duration(1+caller) * ms)()
+			}})
+		}
+		for callers, want := range map[int]time.Duration{5: 3 * ms, 1: 3 * ms} {
+			l := loop(nil, rounds[2:2+1]...)
+			if callers > 1 {
+				l = loop(nil, rounds...)
+			}
+			require.NoError(t, l.Start(2))
+			require.Equal(t, want, l.Warmed())
+			require.NoError(t, l.Finish())
+		}
+	})
+}
+
+// Little's law sees what latencies alone don't: a lost window, calls that are counted twice, a caller that never calls
+// and one too many. At a rate, the loop counts how many calls are under way at once.
+func TestLittlesLawSeesFaults(t *testing.T) {
+	const n, took, length = 8, 20 * ms, 300 * ms
+	of := func(n int, call func() error) [][]func(context.Context) error {
+		return slices.Repeat([][]func(context.Context) error{{func(context.Context) error { return call() }}}, n)
+	}
+	plain := taking(took)
+	for why, test := range map[string]struct {
+		callers [][]func(context.Context) error
+		plan    [][]time.Duration
+		wall    time.Duration // of all windows, as a record has it
+		fault   func(*Figures)
+		obeys   bool
+	}{
+		"as it is":                      {of(n, plain), nil, length, nil, true},
+		"a lost window":                 {of(n, plain), nil, 2 * length, nil, false},
+		"counted twice":                 {of(n, plain), nil, length, twice, false},
+		"a caller never calls":          {append(of(n-1, plain), of(1, taking(time.Minute))...), nil, length, nil, false},
+		"a caller too many":             {of(n+1, plain), nil, length, nil, false},
+		"at a rate":                     {of(n, plain), full(n), length, nil, true},
+		"a rate of one caller too many": {of(n+1, plain), full(n + 1), length, nil, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := loop(test.plan, test.callers...)
+			require.NoError(t, l.Start(0))
+			_, err := l.During(t.Context(), took+ms/2, length, func(bool) {})
+			require.NoError(t, err)
+			if test.fault != nil {
+				test.fault(l.Figures)
+			}
+			p := verdict.Process{InFlight: [3]float64{float64(l.Latency.Sum()) / float64(test.wall), n, n}}
+			p.Most[0] = l.Most.Load()
+			if test.plan != nil {
+				for arm := range p.Loads {
+					p.Loads[arm].Completed = 1
+				}
+			}
+			require.Equal(t, test.obeys, verdict.Plan{Callers: n}.Obeys(p), "%s: %v under way, %d at most", why, p.InFlight[0],
+				p.Most[0])
+		})
+	}
+}
+
+// twice counts all calls once more.
+func twice(f *Figures) { f.Latency.hist.Merge(hdrhistogram.Import(f.Latency.hist.Export())) }
+
+// full plans calls of all callers every 20 ms, which all are under way at once.
+func full(callers int) [][]time.Duration {
+	var plan []time.Duration
+	for at := ms; at < 400*ms; at += 20 * ms {
+		plan = append(plan, at)
+	}
+	return slices.Repeat([][]time.Duration{plan}, callers)
 }
 
 // What waits for a start and times its call is in each figure at a rate, and allocates nothing.

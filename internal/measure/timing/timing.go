@@ -111,6 +111,7 @@ type Latency struct {
 	Planned int64         `json:"planned,omitempty"`
 	Skipped int64         `json:"skipped,omitempty"`
 	Late    time.Duration `json:"late,omitempty"`
+	Most    int64         `json:"most,omitempty"` // calls that were under way at once, as the loop counted them
 }
 
 // Longest is how many times its length a slice may last at most, in order to end with a collection.

@@ -6,7 +6,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,12 +154,88 @@ func TestWhatLeads(t *testing.T) {
 	}
 }
 
+// A window holds ten calls of each caller, and where it does so anyway it is as long as ever. At a rate it holds a
+// thousand calls, and ten times what delays one.
+func TestWindows(t *testing.T) {
+	const ms = time.Millisecond
+	for why, test := range map[string]struct {
+		workload.Workload
+		call, lead, length time.Duration
+	}{
+		"callers of short calls":       {workload.Workload{Callers: 100, Apart: true}, 10 * ms, 100 * ms, 100 * ms},
+		"a call of a millisecond more": {workload.Workload{Callers: 100}, 11 * ms, 100 * ms, 110 * ms},
+		"callers of long calls":        {workload.Workload{Callers: 2, Wait: 150 * ms}, 151 * ms, 151 * ms, 1510 * ms},
+		"one caller of long calls":     {workload.Workload{Apart: true, Wait: 200 * ms}, 201 * ms, 201 * ms, 2010 * ms},
+		"a quick link":                 {workload.Workload{Callers: 2, Link: "40ms/10Mbps"}, 41 * ms, 1000 * ms, 2000 * ms},
+		"a slow link":                  {workload.Workload{Callers: 2, Link: "300ms/1Mbps"}, 320 * ms, 1000 * ms, 3200 * ms},
+		"a rate":                       {workload.Workload{Rate: 2000}, 40 * ms, 300 * ms, 500 * ms},
+		"a high rate":                  {workload.Workload{Rate: 20_000}, 40 * ms, 300 * ms, 300 * ms},
+		"a rate, handlers wait":        {workload.Workload{Rate: 500, Wait: ms}, 40 * ms, 300 * ms, 2000 * ms},
+		"a rate, handlers wait long":   {workload.Workload{Rate: 500, Wait: 300 * ms}, 40 * ms, 300 * ms, 3000 * ms},
+	} {
+		lead, length := test.Window(test.call)
+		require.Equal(t, []time.Duration{test.lead, test.length}, []time.Duration{lead, length}, why)
+	}
+}
+
+// The windows of records are as they were, wherever they hold ten calls of each caller: of saturated callers whose
+// median call is recorded, in all results.
+func TestWindowsOfRecords(t *testing.T) {
+	rows := regexp.MustCompile(`(?m)^BenchmarkRun/workload=(small-saturated|structured-saturated-tls)/.*\t(\S+) p50-ns`)
+	files, err := filepath.Glob("../../../study/results/*/*/bench.txt")
+	require.NoError(t, err)
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
+			planned, err := workload.In(workload.All(), row[1])
+			require.NoError(t, err)
+			p50, err := strconv.ParseFloat(row[2], 64)
+			require.NoError(t, err)
+			if p50 > 10e6 { // as with net/http's default client
+				continue
+			}
+			lead, length := planned.Window(time.Duration(p50))
+			require.Equal(t, 100*time.Millisecond, lead, "%s: %s", file, row[0])
+			require.Equal(t, 100*time.Millisecond, length, "%s: %s", file, row[0])
+			seen++
+		}
+	}
+	require.Greater(t, seen, 100)
+}
+
+// Callers whose calls are delayed make so many calls a second. What asks for more is refused, with how many would do.
+func TestRatesOfDelayedCallers(t *testing.T) {
+	const wait = 200 * time.Millisecond
+	for why, test := range map[string]struct {
+		workload.Planned
+		want string
+	}{
+		"they are enough":    {workload.Planned{Workload: workload.Workload{Rate: 500, Callers: 130, Wait: wait}}, ""},
+		"they are too few":   {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "400 calls a second"},
+		"this many would do": {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "give 250 callers"},
+		"and these are":      {workload.Planned{Workload: workload.Workload{Rate: 1000, Callers: 250, Wait: wait}}, ""},
+		"too few to look":    {workload.Planned{Workload: workload.Workload{Wait: wait}, Ordinary: true}, "give 125 callers"},
+		"a link delays too":  {workload.Planned{Workload: workload.Workload{Rate: 1000, Link: "4g"}}, "calls a second"},
+		"no delay":           {workload.Planned{Workload: workload.Workload{Rate: 1e6}}, ""},
+	} {
+		err := test.Check()
+		if test.want == "" {
+			require.NoError(t, err, why)
+			continue
+		}
+		require.ErrorContains(t, err, test.want, why)
+	}
+}
+
 // Of the 22 blocks that run asks of a process unless told otherwise, windows take fewer, which last longer.
 func TestBlocks(t *testing.T) {
 	for want, all := range map[int][]workload.Workload{22: {{}, {Callers: 1}, {TLS: true, NewConn: true}},
 		8:  {{Callers: 2}, {Apart: true}},
 		10: {{Rate: 1000}, {Rate: 1000, Apart: true}},
-		2:  {{Link: "4g"}, {Link: "4g", Callers: 2}, {Link: "4g", Rate: 1000}}} {
+		2: {{Link: "4g"}, {Link: "4g", Callers: 2}, {Link: "4g", Rate: 1000}, {Wait: 10 * time.Millisecond},
+			{Wait: time.Second, Callers: 2}}} {
 		for _, w := range all {
 			require.Equal(t, want, w.Blocks(22), "%+v", w)
 		}

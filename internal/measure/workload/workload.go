@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,20 +30,42 @@ type Planned struct {
 	Ordinary bool // the run finds its Rate, at which the base takes about a quarter of the machine
 }
 
-// At is the workload with the rate that was found for it: a thousand calls a second if none was.
+// At is the workload with the rate that was found for it: if none was, a thousand calls a second, or as many as its
+// callers can make.
 func (p Planned) At(rates map[string]float64) Workload {
 	if p.Ordinary {
 		p.Rate = cmp.Or(rates[p.Name], 1000)
+		p.Rate = min(p.Rate, p.MostRate())
 	}
 	return p.Workload
 }
 
-// Check is Workload.Check for what is measured in windows of a thousand planned calls, which last two seconds at most.
+// Check is Workload.Check for what is measured in windows of a thousand planned calls, which last two seconds at most
+// unless a call takes long.
 func (p Planned) Check() error {
 	if p.Rate > 0 && p.Rate < LeastRate {
 		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", p.Rate, LeastRate)
 	}
-	return p.At(nil).Check()
+	if p.Ordinary {
+		p.Rate = LeastRate // the least that may be found
+	}
+	if err := p.Workload.Check(); err != nil {
+		return err
+	}
+	if most := p.MostRate(); p.Rate > most {
+		return fmt.Errorf("a workload's Callers can make %.0f calls a second, as each of %d takes %v and more: give %.0f "+
+			"callers or more for %v a second", most, p.AtOnce(), p.delay(), math.Ceil(float64(p.AtOnce())*p.Rate/most), p.Rate)
+	}
+	return nil
+}
+
+// MostRate is how many calls a second may be planned, so that of callers whose calls are delayed enough are free.
+func (w Workload) MostRate() float64 {
+	const atOnce = 0.8 // of the callers, on average
+	if d := w.delay(); d > 0 {
+		return min(latency.MaxRate, atOnce*float64(w.AtOnce())/d.Seconds())
+	}
+	return latency.MaxRate
 }
 
 // planned are workloads, of which the named ones have an ordinary load.
@@ -67,7 +90,7 @@ func (w Workload) AsksCPU() bool { return (w.Several() || w.Rate != 0) && !w.New
 // longer than a slice, or where hardly anything varies.
 func (w Workload) Blocks(n int) int {
 	switch {
-	case w.Link != "":
+	case w.Link != "" || w.Wait >= longWait:
 		return 2
 	case w.Rate != 0:
 		return min(max(1, n-9), 10)
@@ -80,25 +103,68 @@ func (w Workload) Blocks(n int) int {
 // Extra is about how much longer than others each arm takes in a block.
 func (w Workload) Extra() time.Duration {
 	switch {
-	case w.Link != "":
-		return 3 * time.Second
 	case w.Windowed():
-		lead, length := w.Window()
+		lead, length := w.Window(w.Likely())
 		return lead + length
+	case w.Link != "":
+		return max(3*time.Second, 5*w.delay())
+	}
+	if w.Wait > 0 { // no collection ends the slice in time
+		return 250*time.Millisecond + 4*w.Wait
 	}
 	return 0
 }
 
-// Warming is about how long the callers of a window take until they are warm.
+// Warming is about how long it takes until the callers of a fixture are warm.
 func (w Workload) Warming() time.Duration {
-	calls := w.AtOnce()
-	switch {
-	case w.Link != "" || !w.Windowed():
-		return 0
-	case w.Payload == Drawn:
-		calls = 6 * draws // whose messages are made first, and are larger
+	if w.Link != "" {
+		return 0 // which Extra has
 	}
-	return time.Duration(calls) * 400 * time.Microsecond
+	callers, calls := w.callers()
+	cold := w.Wait // of the calls that Start makes until all connections are open
+	switch warm := w.warm(callers, calls); {
+	case !w.Windowed():
+		return cold + time.Duration(warm)*w.Wait
+	case w.Payload == Drawn:
+		return 6 * draws * work * 16 // whose messages are made first, and are larger
+	default:
+		return cold + time.Duration(warm)*w.Likely()
+	}
+}
+
+// work is about what a call takes of all cores, of client and server.
+const work = 25 * time.Microsecond
+
+// Likely is about how long a call takes, as far as that is known before one is made: of callers who call again at once,
+// each of whom has its turn.
+func (w Workload) Likely() time.Duration {
+	const perByte = 15 * time.Nanosecond // of a message on its way to and fro, in the dearest form
+	turns := time.Duration(1)            // of callers who share connections that carry a call at a time
+	if w.Conns > 0 {
+		turns = time.Duration((w.AtOnce() + w.Conns - 1) / w.Conns)
+	}
+	return turns*w.delay() + time.Duration(w.AtOnce())*(work+time.Duration(w.bytes())*perByte)
+}
+
+// Slow tells whether a handler or a link delays calls so long that a run takes minutes.
+func (w Workload) Slow() bool { return w.delay() >= longWait }
+
+// bytes is about how many a message has.
+func (w Workload) bytes() int {
+	return w.Bytes() + map[string]int{"flex.1kB": 2000, "flex.10kB": 18500}[w.Payload]
+}
+
+// delay is how long a handler and a link delay a call at least.
+func (w Workload) delay() time.Duration {
+	link, err := tap.FindLink(w.Link)
+	if err != nil {
+		return w.Wait // there is none
+	}
+	trips := time.Duration(1)
+	if w.NewConn {
+		trips = 2 // or three, with TLS
+	}
+	return w.Wait + trips*link.RTT + time.Duration(2*8e9*float64(w.bytes())/link.Rate)
 }
 
 // LeastRate is the least Rate of a Planned workload.
@@ -108,7 +174,8 @@ const (
 	each        = 4           // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
 	rateCallers = 100         // of planned calls, unless the workload says how many
 	mostWait    = time.Second // of a handler: a start, which waits too, may take ten
-	mostStreams = 250         // calls that net/http's HTTP/2 server takes on a connection at a time
+	longWait    = 10 * time.Millisecond
+	mostStreams = 250 // calls that net/http's HTTP/2 server takes on a connection at a time
 )
 
 // Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
@@ -118,16 +185,29 @@ func (w Workload) Several() bool { return w.AtOnce() > 1 }
 // in the server's process.
 func (w Workload) Windowed() bool { return w.Several() || w.Apart || w.Rate != 0 }
 
-// Window is how long callers call before they are measured, and how long they are. The CPU clock of another process may
+// MostCall is how long a call may take that is measured in windows.
+const MostCall = 3 * time.Second
+
+// Window is how long callers call before they are measured, and how long they are, if a call takes that long: then the
+// window has ten calls of each caller, or at a rate ten times what delays a call. The CPU clock of another process may
 // be a tick late for each thread that runs: a tick of 4 ms for two of them is 8 % of 100 ms.
-func (w Workload) Window() (lead, length time.Duration) {
+//
+// Callers whose calls are long begin within the first call's time, and whoever measures adds up to another to the lead:
+// those that reply in step would else be counted at the same moment of a call in each window.
+func (w Workload) Window(call time.Duration) (lead, length time.Duration) {
+	const calls = 10 // of each caller
+	lead, length = 100*time.Millisecond, 100*time.Millisecond
 	switch {
-	case w.Link != "":
-		return time.Second, 2 * time.Second // a call takes much of a second
 	case w.Rate > 0: // a thousand calls or more, on average
-		return 300 * time.Millisecond, max(300*time.Millisecond, time.Duration(1000/w.Rate*float64(time.Second)))
+		call, lead = w.delay(), 300*time.Millisecond
+		length = max(lead, time.Duration(1000/w.Rate*float64(time.Second)))
+	case w.Link != "":
+		lead, length = time.Second, 2*time.Second
 	}
-	return 100 * time.Millisecond, 100 * time.Millisecond
+	if longer := calls * call; longer > length {
+		return max(lead, call), longer
+	}
+	return lead, length
 }
 
 // AtOnce is how many callers there are.
@@ -379,7 +459,8 @@ type Setup struct {
 	rpcbench.Config                  // where the server is, and what to wrap connections with
 	Figures         *latency.Figures // of the calls; nil makes new ones
 	Starts          int              // that are planned, of a workload with a rate; 0 plans none
-	Seed            uint64           // of the plan
+	Seed            uint64           // of the plan, and of when callers begin
+	Spread          time.Duration    // over which callers without a plan begin
 	Least           float64          // bytes that each call carries, by the fixture before; 0 if there was none
 }
 
@@ -498,16 +579,27 @@ func (w Workload) prepare(o *Open, setup Setup) error {
 	if o.Figures == nil {
 		o.Figures = latency.NewFigures(plan != nil)
 	}
-	o.Loop, o.Warm = latency.New(latency.Spec{Rounds: rounds[:callers], Plan: plan, Figures: o.Figures}), 4*calls
-	switch {
-	case w.Link != "" && callers == 1:
-		o.Warm = 0 // the lead-in takes seconds by itself
-	case w.Link != "":
-		o.Warm = 1
-	case w.NewConn:
-		o.Warm /= 4
-	case w.Payload == Drawn:
-		o.Warm = calls
-	}
+	o.Loop, o.Warm = latency.New(latency.Spec{Rounds: rounds[:callers], Plan: plan, Figures: o.Figures,
+		Spread: setup.Spread, Seed: setup.Seed}), w.warm(callers, calls)
 	return nil
+}
+
+// warm is how many calls of a round each caller makes until it is warm.
+func (w Workload) warm(callers, calls int) int {
+	const longest = 500 * time.Millisecond // that handlers may wait meanwhile
+	warm := 4 * calls
+	switch {
+	case w.Link != "" && callers == 1 && !w.Windowed():
+		return 0 // the lead-in takes seconds by itself
+	case w.Link != "":
+		return 1
+	case w.NewConn:
+		warm /= 4
+	case w.Payload == Drawn:
+		warm = calls
+	}
+	if w.Wait > 0 {
+		warm = min(warm, max(1, int(longest/w.Likely())))
+	}
+	return warm
 }

@@ -18,13 +18,16 @@ func Sized(ratio, lo, hi float64) string {
 	return Known(ratio, Ratio(ratio)+" ("+Interval(lo, hi)+")")
 }
 
-// Interval is an interval of a ratio. One that spans more than a factor of two tells no size, and is a dash.
+// Interval is an interval of a ratio, or a dash if it tells no size.
 func Interval(lo, hi float64) string {
-	if hi > 2*lo {
+	if !TellsSize(lo, hi) {
 		return "–"
 	}
 	return Ratio(lo) + "–" + Ratio(hi)
 }
+
+// TellsSize is false of an interval that spans more than a factor of two, and of none.
+func TellsSize(lo, hi float64) bool { return 0 < lo && hi <= 2*lo }
 
 // Percent is a share.
 func Percent(share float64) string {

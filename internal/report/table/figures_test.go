@@ -15,6 +15,7 @@ func TestFigures(t *testing.T) {
 		"no ratio":                         {"–", Sized(0, 0, 0)},
 		"an interval of a factor of two":   {"1.00–2.00", Interval(1, 2)},
 		"an interval of more":              {"–", Interval(1, 2.01)},
+		"no interval":                      {"–", Interval(0, 0)},
 		"a share":                          {"10 %", Percent(0.1)},
 		"a share below a tenth":            {"9.4 %", Percent(0.094)},
 		"a spread":                         {"100 %", Spread(1)},
