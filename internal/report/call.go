@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,7 +28,28 @@ type Body struct {
 	GzipReply   float64 `json:"gzip_reply_bytes"`
 	Encode      Span    `json:"encode"` // of a request and a reply together
 	Decode      Span    `json:"decode"`
+	Handler     *Share  `json:"handler,omitempty"` // of a call that has a handler
 }
+
+// Share is what of a call's CPU its handler takes. Calls over the stack and calls of the handler alone were made in
+// turns in one process, on one core.
+type Share struct {
+	Call    Span    `json:"call_cpu"`    // over the stack
+	Handler Span    `json:"handler_cpu"` // alone
+	Share   float64 `json:"share"`       // the median of both turn by turn, with its 95 % interval
+	Lo      float64 `json:"lo"`
+	Hi      float64 `json:"hi"`
+}
+
+func (s Share) String() string {
+	return fmt.Sprintf("%d %% (%d–%d)", percents(s.Share), percents(s.Lo), percents(s.Hi))
+}
+
+// Stack is the share of all that is not the handler.
+func (s Share) Stack() string { return fmt.Sprintf("%d %%", 100-percents(s.Share)) }
+
+// percents of a share that noise may have made more than all.
+func percents(share float64) int { return int(math.RoundToEven(100 * min(1, share))) }
 
 // Span is a median with its 95 % interval, in nanoseconds.
 type Span struct {
@@ -51,4 +73,19 @@ func (c Call) String() string {
 		}
 	}
 	return fmt.Sprintf("Your call, %s: %s (gzip %s).", c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "))
+}
+
+// Shares say how much of a call the handler is, and how much the stack: of the base and of those compared with it.
+func (s Summary) Shares() (all []string) {
+	if s.Call == nil {
+		return nil
+	}
+	compared := append(s.Stacks(), s.Base)
+	for _, b := range s.Call.Bodies {
+		if b.Handler != nil && slices.Contains(compared, b.Stack) {
+			all = append(all, fmt.Sprintf("Of the CPU of your call over %s your handler is %s, the stack %s.", Label(b.Stack),
+				b.Handler, b.Handler.Stack()))
+		}
+	}
+	return all
 }
