@@ -25,7 +25,7 @@ type Format struct {
 // Structs is the Format of plain structs whose codec sorts the entries of maps.
 func Structs(c codec.Codec) Format { return Format{c, c.Marshal, Clone} }
 
-func messages[T any](madeOf string, all []*T, f Format) rpcbench.Messages {
+func messages[T any](madeOf string, all []*T, f *Format) rpcbench.Messages {
 	return rpcbench.Messages{
 		MadeOf: madeOf,
 		Encode: func(i int) ([]byte, error) { return f.Marshal(all[i%len(all)]) },
@@ -203,8 +203,8 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], f Format) (
 			}
 			return nil, err
 		}
-		c := &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}, messages(m.MadeOf, m.Requests, f),
-			messages(m.MadeOf, m.Replies, f)}
+		c := &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}, messages(m.MadeOf, m.Requests, &m.Format),
+			messages(m.MadeOf, m.Replies, &m.Format)}
 		if m.Handle != nil {
 			return handledClient[Q, A]{c}, nil
 		}
