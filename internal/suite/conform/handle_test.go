@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
+	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
@@ -142,6 +144,29 @@ func TestHandleConformance(t *testing.T) {
 			}
 			stacktest.Conformance(t, s)
 		})
+	}
+}
+
+// TestFaultsBesideAHandler: a handler excuses nothing that the stack does.
+func TestFaultsBesideAHandler(t *testing.T) {
+	h := func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) { return rpcbench.Answer(u), nil }
+	m, _ := handled(h, same)
+	labelled := httpjsoniter.Of(m)
+	labelled.Traits.Codec = "encoding/json"
+	blind, api := m, binding.Plain()
+	blind.Equal = func(_, _ *rpcbench.Response) bool { return true }
+	for check, s := range map[string]rpcbench.Stack{
+		"codec":           labelled,
+		"changed replies": httpjson.Of(blind),
+		"repeats": httpapi.Of("httpjson", "http/json", binding.Format{Codec: keeping{kept: new(sync.Map)},
+			Sorted: json.Marshal, Clone: binding.Clone}, m, api.FromError, api.ToError, httpapi.Options{}),
+	} {
+		if check != "changed replies" && strings.Contains(environ.Build(), "-race") {
+			continue // the race detector drops objects from pools at random
+		}
+		err := run(check, s)
+		require.Error(t, err, check)
+		require.NotErrorAs(t, err, new(conform.Skip), check)
 	}
 }
 
