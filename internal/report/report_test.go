@@ -329,7 +329,8 @@ func TestBothPagesSayAll(t *testing.T) {
 	s.Notes, s.Environment = []string{"a note"}, []string{"cpu=X", "some.org/library@v1"}
 	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample", Bodies: []Body{
 		{Stack: "httpjson", Handler: &Share{Share: 0.62, Lo: 0.6, Hi: 0.64}}}}
-	said := append(append(s.Sentences(), s.Shares()...), s.Hour(), "alone were made in turns", "a warning.", "a note", "cpu=X\n", "Libraries: some.org/library@v1.",
+	said := append(append(s.Sentences(), s.Shares()...), s.Hour(), "alone were made in turns", "a warning.", "a note",
+		"cpu=X\n", "Libraries: some.org/library@v1.",
 		"Not checked: the weather.", "rpcbench run -out <mine>", "shop.v1.Orders/Get", "made of 1 sample.", "8 links")
 	for name, write := range map[string]func(io.Writer) error{"HTML": s.HTML, "Markdown": s.Markdown} {
 		var page strings.Builder

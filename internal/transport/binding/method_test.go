@@ -142,13 +142,14 @@ func TestNoLossyStackIsItsOwnReference(t *testing.T) {
 		Handle: func(_ context.Context, q *lossy) (*lossy, error) {
 			return &lossy{Kept: "c", Both: q.Sent + q.Both}, nil
 		}}
+	const differs = "wrong reply: a field differs from what Handle answered request 0 at Dial"
 	_, err := rpcbench.Start(t.Context(), httpjson.Of(m), rpcbench.Config{})
-	require.ErrorContains(t, err, "wrong reply: a field differs from what Handle answered request 0 at Dial", "the request")
+	require.ErrorContains(t, err, differs, "the request")
 	m.Handle = func(context.Context, *lossy) (*lossy, error) { return &lossy{Kept: "c"}, nil }
 	stacktest.Start(t, httpjson.Of(m), rpcbench.Config{}) // for Equal leaves Kept out
 	m.Equal = func(want, got *lossy) bool { return *want == *got }
 	_, err = rpcbench.Start(t.Context(), httpjson.Of(m), rpcbench.Config{})
-	require.ErrorContains(t, err, "wrong reply: a field differs from what Handle answered request 0 at Dial", "the answer")
+	require.ErrorContains(t, err, differs, "the answer")
 }
 
 // What a handler ends with comes to the caller with the same code, rules and text from every stack.
