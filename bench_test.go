@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,20 +28,33 @@ import (
 // The flags of go test.
 var (
 	update  = flag.Bool("update", false, "write golden files")
-	full    = flag.Bool("full", false, "run every stack and workload, and BenchmarkCross")
+	full    = flag.Bool("full", false, "run every stack and workload, and BenchmarkCross, with all figures")
 	overTLS = flag.Bool("tls", false, "use TLS 1.3 in every row")
 	only    = flag.String("stacks", "", "stacks of BenchmarkCall, separated by commas")
 	named   []rpcbench.Stack // those of -stacks
 )
 
 func TestMain(m *testing.M) {
-	stacktest.Main(checked{m}, stacks.All()...)
+	stacktest.Main(&checked{M: m}, stacks.All()...)
 }
 
-// checked is package testing's run of this package, which begins with the flags.
-type checked struct{ *testing.M }
+// checked is package testing's run of this package, which begins with the flags. It ends with what the rows say of the
+// three approaches.
+type checked struct {
+	*testing.M
+	rows []row
+}
 
-func (c checked) Run() int {
+// Wants keeps rows narrow: a reader of a terminal asks for time and memory.
+func (c *checked) Wants(unit string) bool {
+	return *full || slices.Contains([]string{"ns/op", "cpu-ns/op", "B/op", "allocs/op"}, unit)
+}
+
+func (c *checked) Row(name string, figures map[string]float64) {
+	c.rows = append(c.rows, row{name, runtime.GOMAXPROCS(0), figures})
+}
+
+func (c *checked) Run() int {
 	if *only != "" {
 		var err error
 		if named, err = stacks.Find(strings.Split(*only, ",")...); err != nil {
@@ -59,7 +73,11 @@ func (c checked) Run() int {
 			_ = flag.Set("test.run", "^$")
 		}
 	}
-	return c.M.Run()
+	code := c.M.Run()
+	for _, line := range against(c.rows) {
+		fmt.Println(line)
+	}
+	return code
 }
 
 // asked tells whether a flag of package testing has a value.
@@ -88,12 +106,16 @@ func bench(b *testing.B, w workload.Workload, stack rpcbench.Stack) {
 	stacktest.Benchmark(b, rpcbench.Workload(w), stack)
 }
 
-// BenchmarkCall is each workload of rpcbench list, and a few more: of the core stacks, or with -full of every stack and
-// variant, at more workloads.
+// BenchmarkCall has the core stacks at workloads that decide between them, or with -full every stack and variant at
+// each workload of rpcbench list, and a few more. A row's name has its connections if the stacks differ in them.
 func BenchmarkCall(b *testing.B) {
 	for _, w := range workload.Rows(*full) {
 		for _, s := range selected(core()) {
-			b.Run("workload="+w.Name+"/stack="+s.Name, func(b *testing.B) { bench(b, w, s) })
+			name := "workload=" + w.Name + "/stack=" + s.Name
+			if w.Several() && w.Conns == 0 {
+				name += fmt.Sprintf("/conns=%d", w.Connections(s.Traits))
+			}
+			b.Run(name, func(b *testing.B) { bench(b, w, s) })
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rpcbench_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -26,7 +27,7 @@ func run(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// TestRows: names, keys and units of the rows of the core stacks are API, with -full.
+// TestRows: names, keys and units of rows are API: of all rows by default, and with -full of those of the core stacks.
 // -update writes them anew.
 func TestRows(t *testing.T) {
 	testkit.Alone(t)
@@ -38,49 +39,27 @@ func TestRows(t *testing.T) {
 	for _, s := range core() {
 		stacks = append(stacks, s.Name)
 	}
-	outs, errs := [2]string{}, [2]error{}
+	all := []string{"-full", "-stacks=" + strings.Join(stacks, ",")}
+	outs, errs := [3]string{}, [3]error{}
 	var group sync.WaitGroup
 	for i, args := range [][]string{
-		{"-test.bench=.", "-test.skip=" + links},
-		{"-test.bench=" + links}, // they wait, and need no core
+		{"-test.bench=."},
+		append(all, "-test.bench=.", "-test.skip="+links),
+		append(all, "-test.bench="+links), // they wait, and need no core
 	} {
-		group.Go(func() { outs[i], errs[i] = run(t, append(args, "-full", "-stacks="+strings.Join(stacks, ","))...) })
+		group.Go(func() { outs[i], errs[i] = run(t, args...) })
 	}
 	group.Wait()
-	keys := []string{"workload", "stack", "client", "server"}
-	good := regexp.MustCompile(`^[a-zA-Z0-9.-]+$`)
 	var got strings.Builder
-	var rows []*benchfmt.Result
-	for i, out := range outs {
-		require.NoError(t, errs[i], out)
-		more, _ := testkit.Rows(t, out)
-		rows = append(rows, more...)
-	}
-	for _, r := range rows {
-		base, parts := r.Name.Parts()
-		name := string(base)
-		for _, p := range parts {
-			key, v, ok := strings.Cut(strings.TrimPrefix(string(p), "/"), "=")
-			if !ok {
-				require.Regexp(t, `^-\d+$`, string(p), "%s: a part that is no key=value", r.Name)
-				continue
-			}
-			require.Contains(t, keys, key, "%s", r.Name)
-			require.Regexp(t, good, v, "%s: a value that benchmark tools would cut", r.Name)
-			name += string(p)
+	for i, heading := range []string{"go test -bench=. -benchmem", "\ngo test -bench=. -benchmem -full", ""} {
+		require.NoError(t, errs[i], outs[i])
+		if heading != "" {
+			fmt.Fprintf(&got, "%s\n\n", heading)
 		}
-		var units []string
-		for _, v := range r.Values {
-			unit := v.Unit
-			if v.OrigUnit != "" {
-				unit = v.OrigUnit
-			}
-			if unit != "reconnects" { // of a busy machine
-				units = append(units, unit)
-			}
+		rows, _ := testkit.Rows(t, outs[i])
+		for _, r := range rows {
+			fmt.Fprintln(&got, nameAndUnits(t, r))
 		}
-		slices.Sort(units)
-		fmt.Fprintf(&got, "%s: %s\n", name, strings.Join(units, " "))
 	}
 	if *update {
 		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
@@ -91,16 +70,44 @@ func TestRows(t *testing.T) {
 	require.Equal(t, string(want), got.String(), "go test -run '^TestRows$' -update . writes it anew")
 }
 
+// nameAndUnits is a row as rows.txt lists it: without its GOMAXPROCS.
+func nameAndUnits(t *testing.T, r *benchfmt.Result) string {
+	t.Helper()
+	good := regexp.MustCompile(`^[a-zA-Z0-9.-]+$`)
+	base, parts := r.Name.Parts()
+	name := string(base)
+	for _, p := range parts {
+		key, v, ok := strings.Cut(strings.TrimPrefix(string(p), "/"), "=")
+		if !ok {
+			require.Regexp(t, `^-\d+$`, string(p), "%s: a part that is no key=value", r.Name)
+			continue
+		}
+		require.Contains(t, []string{"workload", "stack", "conns", "client", "server"}, key, "%s", r.Name)
+		require.Regexp(t, good, v, "%s: a value that benchmark tools would cut", r.Name)
+		name += string(p)
+	}
+	var units []string
+	for _, v := range r.Values {
+		if unit := cmp.Or(v.OrigUnit, v.Unit); unit != "reconnects" { // of a busy machine
+			units = append(units, unit)
+		}
+	}
+	slices.Sort(units)
+	return name + ": " + strings.Join(units, " ")
+}
+
 // Rows begin with the libraries of their stack, and of no others.
 func TestLibraries(t *testing.T) {
 	testkit.Alone(t)
 	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC2?|HTTPJSONIter)$")
 	require.NoError(t, err, out)
-	require.Regexp(t, `(?ms)^# libraries: connectrpc.com/connect@v\S+ google.golang.org/protobuf@v\S+$.*^BenchmarkConnectRPC\b`,
-		out)
-	require.Regexp(t, `(?ms)^# libraries: connectrpc.com/connect/v2@v\S+$.*^BenchmarkConnectRPC2\b`, out) // protobuf's is said
-	require.Regexp(t, `(?ms)^# libraries: github.com/json-iterator/go@v\S+$.*^BenchmarkHTTPJSONIter\b`, out)
-	require.Equal(t, 3, strings.Count(out, "# libraries: "), out)
+	for _, c := range []struct{ library, row string }{
+		{"connectrpc.com/connect", "ConnectRPC"}, {"google.golang.org/protobuf", "ConnectRPC"},
+		{"connectrpc.com/connect/v2", "ConnectRPC2"}, {"github.com/json-iterator/go", "HTTPJSONIter"},
+	} {
+		require.Regexp(t, `(?ms)^# library=`+c.library+`@v\S+$.*^Benchmark`+c.row+`\b`, out)
+	}
+	require.Equal(t, 4, strings.Count(out, "# library="), "protobuf, which Connect v2 has too, is said once: %s", out)
 }
 
 // TestFlags: each flag changes the rows, and what client and server do. A row's bytes are those of its workload.
@@ -112,12 +119,15 @@ func TestFlags(t *testing.T) {
 		args, names []string // names of all rows
 		least, most float64  // bytes that the last row's client sends and receives
 	}{
-		{"stacks, and the usual workloads", []string{calls + "(small|empty)$", "-stacks=rawtcp,httpjson.gzip"},
+		{"stacks, and the usual workloads", []string{calls + "(tls|empty)$", "-stacks=rawtcp,httpjson.gzip"},
+			[]string{"Call/workload=tls/stack=rawtcp", "Call/workload=tls/stack=httpjson.gzip"}, 0, 0},
+		{"all figures of them", []string{calls + "small$", "-stacks=rawtcp,httpjson.gzip", "-full"},
 			[]string{"Call/workload=small/stack=rawtcp", "Call/workload=small/stack=httpjson.gzip"}, 200, 1000},
 		{"full has every stack, and more workloads", []string{calls + "(small|empty)$/^stack=rawtcp$", "-full"},
 			[]string{"Call/workload=small/stack=rawtcp", "Call/workload=empty/stack=rawtcp"}, 10, 20},
-		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$"}, []string{"RawTCP"}, 80, 110},
-		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-tls"},
+		{"without -tls the floor's bytes are few", []string{"-test.bench=^BenchmarkRawTCP$", "-full"}, []string{"RawTCP"},
+			80, 110},
+		{"with -tls both directions have its records", []string{"-test.bench=^BenchmarkRawTCP$", "-full", "-tls"},
 			[]string{"RawTCP"}, 140, 200},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

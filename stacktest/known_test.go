@@ -75,7 +75,7 @@ func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
 	for i := range 1000 {
 		ops.Record(time.Duration(i+1) * time.Microsecond)
 	}
-	r := bench(t, "1x", func(b *testing.B) { percentiles(b, ops) })
+	r := bench(t, "1x", func(b *testing.B) { row{found: map[string]float64{}}.percentiles(b, ops) })
 	for unit, want := range map[string]float64{"p50-ns": 500_000, "p95-ns": 950_000, "p99-ns": 990_000} {
 		require.InEpsilon(t, want, r.Extra[unit], 0.002, unit)
 	}
@@ -121,7 +121,7 @@ func spend(time time.Duration) {
 	}
 }
 
-// TestAllocationsPerCall: a call that allocates three times has rows that say so.
+// TestAllocationsPerCall: a call that allocates three times has rows that say so, as package testing counts.
 func TestAllocationsPerCall(t *testing.T) {
 	const times, size = 3, 1024
 	kept := make([][]byte, times)
@@ -142,6 +142,11 @@ func TestAllocationsPerCall(t *testing.T) {
 		require.EqualValues(t, times, r.AllocsPerOp(), name)
 		require.GreaterOrEqual(t, r.AllocedBytesPerOp(), int64(times*size), name)
 		require.Less(t, r.AllocedBytesPerOp(), int64(times*size+200), name)
+		if name != "without its link" {
+			require.InEpsilon(t, float64(r.T)/float64(r.N), r.Extra["ns/op"], 1e-9, name)
+			require.InDelta(t, float64(r.MemBytes)/float64(r.N), r.Extra["B/op"], 10, name)
+			require.InDelta(t, float64(r.MemAllocs)/float64(r.N), r.Extra["allocs/op"], 1, name)
+		}
 		if name == "four callers" {
 			require.InEpsilon(t, float64(r.N)/r.T.Seconds(), r.Extra["req/s"], 1e-6)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,11 +68,34 @@ type row struct {
 	stack rpcbench.Stack
 	hang  time.Duration
 	warm  int // calls that each caller makes before the timed ones; 0 is what the workload needs
+
+	found map[string]float64 // figures that were reported, by unit
+}
+
+// wanted says whether rows have a figure.
+func wanted(unit string) bool { return current.reader == nil || current.reader.Wants(unit) }
+
+// report adds a figure to the row, if it is wanted.
+func (r row) report(b *testing.B, value float64, unit string) {
+	b.Helper()
+	if wanted(unit) {
+		r.found[unit] = value
+		b.ReportMetric(value, unit)
+	}
+}
+
+// cost reports the time and the memory of the ops, which package testing prints and tells nobody.
+func (r row) cost(b *testing.B, bytes, allocs uint64) {
+	b.Helper()
+	r.report(b, float64(b.Elapsed())/float64(b.N), "ns/op")
+	r.report(b, float64(bytes/uint64(b.N)), "B/op")
+	r.report(b, float64(allocs/uint64(b.N)), "allocs/op")
 }
 
 func (r row) benchmark(b *testing.B) {
 	b.Helper()
 	defer noRow(b, r.stack)
+	r.found = map[string]float64{}
 	Procs(b)
 	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
@@ -86,7 +110,7 @@ func (r row) benchmark(b *testing.B) {
 	cpuStart, cpuKnown := cpu.Time()
 	err := r.guard(o, func() error {
 		if r.Callers == 0 {
-			return serial(b, o)
+			return r.serial(b, o)
 		}
 		return r.several(b, o)
 	})
@@ -97,21 +121,24 @@ func (r row) benchmark(b *testing.B) {
 	if r.NewConn {
 		opened -= n
 	}
-	reportReconnects(b, r.stack, opened, n, versus.Late()-lateBefore)
-	percentiles(b, o.Figures.Latency)
+	r.reconnects(b, opened, n, versus.Late()-lateBefore)
+	r.percentiles(b, o.Figures.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
 	facts, err := counted.CountCalls(b.Context(), r.stack, int64(warmRounds*max(corpus.Round, r.Callers)))
 	orFail(b, r.stack.Name, err)
-	b.ReportMetric(facts.Sent, "sent-B/op")
-	b.ReportMetric(facts.Received, "recv-B/op")
+	r.report(b, facts.Sent, "sent-B/op")
+	r.report(b, facts.Received, "recv-B/op")
 	switch {
 	case r.Link != "": // it would disturb these
-		b.ReportMetric(float64(int64(facts.AllocBytes)), "B/op")
-		b.ReportMetric(float64(int64(facts.Allocs)), "allocs/op")
+		r.report(b, float64(int64(facts.AllocBytes)), "B/op")
+		r.report(b, float64(int64(facts.Allocs)), "allocs/op")
 		r.roundTrips(b)
 	case cpuKnown:
-		b.ReportMetric(float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+		r.report(b, float64(cpuEnd-cpuStart)/float64(n), "cpu-ns/op")
+	}
+	if current.reader != nil {
+		current.reader.Row(b.Name(), r.found)
 	}
 }
 
@@ -133,7 +160,7 @@ func (r row) roundTrips(b *testing.B) {
 	r.start(b, o)
 	began := time.Now()
 	orFail(b, r.stack.Name, r.guard(o, func() error { return o.Loop.Run(context.Background(), n) }))
-	b.ReportMetric(float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
+	r.report(b, float64(time.Since(began))/float64(n)/float64(roundTrip), "round-trips/op")
 }
 
 // procs skips a row whose label would name another GOMAXPROCS than its workload. It prints the reason once: package
@@ -164,7 +191,10 @@ func (r row) units() (units []string) {
 	if r.Callers > 0 {
 		units = append(units, "req/s better=higher", "cpu-share assume=nothing", "in-flight assume=nothing")
 	}
-	return units
+	return slices.DeleteFunc(units, func(line string) bool {
+		unit, _, _ := strings.Cut(line, " ")
+		return !wanted(unit)
+	})
 }
 
 // warmth is how many calls each caller makes before the timed ones.
@@ -207,30 +237,38 @@ func (r row) guard(o *workload.Open, do func() error) error {
 }
 
 // serial makes the ops of one caller in this goroutine.
-func serial(b *testing.B, o *workload.Open) error {
+func (r row) serial(b *testing.B, o *workload.Open) error {
+	b.Helper()
 	loop := o.Loop.(*latency.OneCaller)
 	loop.Timed(true)
+	allocated := workload.Allocated()
 	for b.Loop() {
 		if err := loop.Call(); err != nil {
 			return fmt.Errorf("call %d: %w", o.Figures.Latency.Count()-1, err)
 		}
 	}
+	bytes, allocs := allocated()
+	r.cost(b, bytes, allocs)
 	return nil
 }
 
 // several makes the ops of several callers, which share b.N: b.Loop serves one goroutine only.
 func (r row) several(b *testing.B, o *workload.Open) error {
+	b.Helper()
+	allocated := workload.Allocated()
 	start, known := cpu.Time()
 	b.ResetTimer()
 	err := o.Loop.Run(context.Background(), int64(b.N))
 	b.StopTimer()
 	end, _ := cpu.Time()
+	bytes, allocs := allocated()
+	r.cost(b, bytes, allocs)
 	n := o.Figures.Latency.Count()
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "req/s")
+	r.report(b, float64(n)/b.Elapsed().Seconds(), "req/s")
 	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
-		b.ReportMetric(o.Loop.InFlight(), "in-flight")
+		r.report(b, o.Loop.InFlight(), "in-flight")
 		if known {
-			b.ReportMetric(float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+			r.report(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
 		}
 	}
 	return err
@@ -244,38 +282,39 @@ func noRow(b *testing.B, stack rpcbench.Stack) {
 	}
 }
 
-// reportReconnects fails the row if its n calls opened more connections than declared, or fewer. One more per
+// reconnects fails the row if its n calls opened more connections than declared, or fewer. One more per
 // thousand calls is allowed and printed: net/http drops a connection if a goroutine has not run for 50 ms. As many more
 // are allowed as goroutines were late meanwhile, and a line says so: that is the machine's doing. b.Loop runs once, so
 // the row can't be measured again. Of a stack that declares Reconnects the row has their number, whatever it is.
-func reportReconnects(b *testing.B, stack rpcbench.Stack, more, n, waits int64) {
+func (r row) reconnects(b *testing.B, more, n, waits int64) {
 	b.Helper()
-	if stack.Traits.Reconnects {
-		b.ReportMetric(float64(more), "reconnects")
+	if r.stack.Traits.Reconnects {
+		r.report(b, float64(more), "reconnects")
 		return
 	}
 	allowed := versus.Reconnects(n)
 	if more < 0 || more > allowed+waits {
 		b.Fatalf("%s: in %d timed calls the number of connections differs by %+d from what is declared; "+
-			"up to %+d is allowed", stack.Name, n, more, allowed+waits)
+			"up to %+d is allowed", r.stack.Name, n, more, allowed+waits)
 	}
 	if more > allowed {
 		b.Logf("%s: %d reconnects in %d timed calls: goroutines waited 50 ms and longer for the machine, "+
-			"so try again when it is quiet", stack.Name, more, n)
+			"so try again when it is quiet", r.stack.Name, more, n)
 	}
 	if more > 0 {
-		b.ReportMetric(float64(more), "reconnects")
+		r.report(b, float64(more), "reconnects")
 	}
 }
 
 // percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.
-func percentiles(b *testing.B, ops *latency.Recorder) {
+func (r row) percentiles(b *testing.B, ops *latency.Recorder) {
+	b.Helper()
 	began := time.Now()
 	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5 %
 	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {
-			b.ReportMetric(float64(d), unit)
+			r.report(b, float64(d), unit)
 		}
 	}
 }

@@ -29,6 +29,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	flag.BoolVar(&current.long,
 		"long", false, "hold a reply back for five seconds in the suite, in place of half a second")
 	flag.Parse()
+	current.reader, _ = m.(reader)
 	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() == "" {
 		exit(m.Run(), stacks)
 	}
@@ -59,20 +60,23 @@ func printHeader(w io.Writer) {
 	if build := environ.Build(); build != "" {
 		fmt.Fprintln(w, "build:", build)
 	}
-	fmt.Fprintln(w, "#", strings.Join(environ.Machine(), " "))
+	for _, setting := range environ.Machine() {
+		fmt.Fprintln(w, "#", setting)
+	}
 }
 
 // announce prints what readers of rows need, in the format of golang.org/x/perf/benchfmt, each line once in a process:
-// keys for whatever forbids comparing two files, a comment of versions, the libraries of a stack, and what benchstat is
-// to assume of units that package testing does not define. A benchmark's first call ends before package testing prints
-// its name, so lines that are printed in it stand above the row.
+// keys for whatever forbids comparing two files, comments of the machine, of versions and of a stack's libraries, and
+// what benchstat is to assume of units that package testing does not define. A benchmark's first call ends before
+// package testing prints its name, so lines that are printed in it stand above the row.
 func (p *settings) announce(packages, units []string) {
 	if p.once("header") {
 		printHeader(os.Stdout)
 	}
-	all := slices.DeleteFunc(environ.Libraries(packages), func(library string) bool { return !p.once(library) })
-	if len(all) > 0 {
-		fmt.Println("# libraries:", strings.Join(all, " "))
+	for _, library := range environ.Libraries(packages) {
+		if p.once(library) {
+			fmt.Println("# library=" + library)
+		}
 	}
 	for _, unit := range units {
 		if p.once(unit) {
@@ -106,8 +110,18 @@ var current = settings{seen: map[string]bool{}, others: cpu.Others}
 // settings holds the flags of Main, and what rows have noted.
 type settings struct {
 	long   bool                          // value of -long
+	reader reader                        // of the rows; or nil
 	others func() (since func() float64) // what other programs use of the machine
 	seen   map[string]bool               // names of the rows that have begun, and what was printed
+}
+
+// reader is a *testing.M of Main that chooses the figures of rows, as that of this module's root does, and reads them.
+// Without one rows have all figures.
+type reader interface {
+	Wants(unit string) bool
+	// Row is told a row's figures when it ends. Package testing makes a row of several callers again with more ops, and
+	// prints the last one.
+	Row(name string, figures map[string]float64)
 }
 
 // Procs sets GOMAXPROCS to the number that the row's label will name. Every benchmark of this package calls Procs, and

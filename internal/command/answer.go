@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -27,6 +29,7 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 	if p.gate.countsOnly() {
 		return p.countAll(ctx, stdout, clock)
 	}
+	here := environ.List() // a folder of results would be a change of the source
 	err := p.reach(ctx)
 	if err == nil && os.Getenv(report.Typed) == "" { // else a parent rpcbench made it for us
 		out, err = folder(out)
@@ -34,17 +37,19 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 	if err != nil {
 		return err
 	}
-	l, err := p.link(ctx, clock.part())
+	l, err := p.link(ctx, here, clock.part())
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(out))
 	}
 	f, err := p.run(ctx, l, out, clock)
-	s := p.summary(f)
-	if s.Measured() {
-		raw, failed := os.ReadFile(filepath.Join(out, rawFile))
-		s.Raw = string(raw)
-		err = errors.Join(err, failed, s.Save(out), s.Write(out))
-	} else {
+	s, page := p.summary(f), filepath.Join(out, "report.html")
+	raw, failed := os.ReadFile(filepath.Join(out, rawFile))
+	switch s.Raw = string(raw); {
+	case s.Measured():
+		if failed = cmp.Or(failed, s.Save(out), s.Write(out)); failed != nil { // a full disk fails all in one way
+			err, page = errors.Join(err, failed), ""
+		}
+	case !strings.Contains(s.Raw, "\nBenchmark"): // else processes have measured, of which none counts
 		err = errors.Join(err, os.RemoveAll(out))
 	}
 	err = errors.Join(err, l.remove())
@@ -53,7 +58,7 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 		said, judged = p.gate.judge(s, p.workloads, f.skipped)
 	}
 	// Printing comes last, since nobody may read it.
-	err = errors.Join(err, printSummary(stdout, s, out, verbose), sayAll(stdout, said))
+	err = errors.Join(err, printSummary(stdout, s, page, verbose), sayAll(stdout, said))
 	return with(err, judged)
 }
 
@@ -68,7 +73,7 @@ func folder(named string) (out string, err error) {
 		err = os.Mkdir(out, 0o755)
 	}
 	if err != nil {
-		return out, fmt.Errorf("run: %w: -out names another folder", err)
+		return out, fmt.Errorf("run: %w: name another folder with -out", err)
 	}
 	return out, nil
 }
@@ -119,9 +124,21 @@ func (p plan) ended(ctx context.Context, f findings, all *versus.Campaign, err e
 	case len(all.Failures) > 0:
 		err = errors.Join(err, errors.New("run: "+strings.Join(all.Failures, "; ")))
 	case err == nil && !p.summary(f).Measured():
-		err = errors.New("run: nothing was measured: " + strings.Join(p.summary(f).Warnings, "; "))
+		err = errors.New("run: nothing was measured: " +
+			strings.Join(append(p.summary(f).Warnings, miscounted(all)...), "; "))
 	}
 	return f, err
+}
+
+// miscounted has a line for each comparison of which no process counts.
+func miscounted(all *versus.Campaign) (lines []string) {
+	for _, one := range all.Comparisons {
+		if n := one.Answer(all.Plan).Processes.Miscounted; n > 0 && n == len(one.Found) {
+			lines = append(lines, fmt.Sprintf("%s: in none of %d processes were the calls under way those of the callers: "+
+				"quiet the machine; %s has what was measured", one, n, rawFile))
+		}
+	}
+	return lines
 }
 
 // lookForRates finds the rate of each workload at ordinary load, or warns that it is another.

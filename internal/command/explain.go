@@ -94,6 +94,7 @@ func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explain
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait for the profile of a URL")
 	return func(args []string) (explained, error) {
 		o.args = args
+		var err error
 		o.stacks = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
 		f.Visit(func(f *flag.Flag) {
 			switch f.Name {
@@ -102,7 +103,13 @@ func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explain
 			case "timeout":
 				o.waits = true
 			}
+			if n := map[string]*int{"callers": callers, "conns": conns}[f.Name]; n != nil {
+				err = cmp.Or(err, bounds("explain", f.Name, *n))
+			}
 		})
+		if err != nil {
+			return o, err
+		}
 		listed, err := workload.In(p.workloads(), *name)
 		if err != nil {
 			return o, wrongUse{err}

@@ -54,12 +54,13 @@ func armsOf(w workload.Workload, i int) [3]arm {
 		{"cpu-ns/op", 150e3, 1.018, 1.45, 0.02, 0.013}, {"server-cpu-ns/op", 61e3, 1.03, 1.9, 0.01, 0},
 		{"p50-ns", 110e3, 1.011, 1.2, 0.01, 0.016}, {"p95-ns", 310e3, 1.012, 1.25, 0.011, 0.019},
 		{"p99-ns", 530e3, 1.013, 1.33, 0.012, 0.022}, {"p999-ns", 870e3, 1.014, 1.37, 0.013, 0.025},
-		{"in-flight", 1.4, 1.1, 1.6, 0, 0}, {"idle-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
+		{"in-flight", 0.96 * float64(w.AtOnce()), 1.03, 1.08, 0, 0},
+		{"idle-%", 31, 0.9, 0.6, 0, 0}, {"others-%", 2, 1.25, 1.6, 0, 0},
 		{"switches/op", 2.3, 1.2, 1.7, 0, 0}, {"completed-%", 99.2, 0.996, 0.991, 0, 0}, {"skipped-%", 0.1, 2, 3, 0, 0},
 		{"late-ns", 41e3, 1.05, 1.8, 0, 0},
 	} {
 		for side, times := range []float64{1, of.copied, of.other * math.Exp(of.varies*sign)} {
-			if of.unit != "ops" && !strings.HasSuffix(of.unit, "%") {
+			if of.unit != "ops" && of.unit != "in-flight" && !strings.HasSuffix(of.unit, "%") {
 				times *= scale(w)
 			}
 			all[side][of.unit] = of.base * times * (1 + of.drifts*float64(i))

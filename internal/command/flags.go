@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"strconv"
 	"strings"
@@ -35,10 +36,19 @@ var lists = map[string]string{"rate": "calls a second", "callers": "callers", "c
 
 const saturated = "saturated" // in a list of rates: callers that call again at once
 
-// asFlags makes flags of the fields that an error of a workload names.
-var asFlags = strings.NewReplacer("a workload's ", "", "Payload", "-payload", "Callers", "-callers", "Conns", "-conns",
-	"Procs", "-gomaxprocs", "Stream", "-stream", "NewConn", "-new-connections", "Rate", "-rate",
-	"TLS", "-tls", "Link", "-link", "Wait", "-wait")
+// fields are the flags of those fields of a workload that have another name.
+var fields = map[workload.Field]string{"Procs": "gomaxprocs", "NewConn": "new-connections"}
+
+// asFlags is what is wrong with a workload, with flags for its fields.
+func asFlags(err error) string {
+	refusal, ok := errors.AsType[*workload.Refusal](err)
+	if !ok {
+		return err.Error()
+	}
+	return refusal.Says(func(f workload.Field) string {
+		return "-" + cmp.Or(fields[f], strings.ToLower(string(f)))
+	})
+}
 
 // titles are what the values of flags make of a workload's title.
 var titles = map[string]string{"rate": "% calls a second", "callers": "% callers", "conns": "% connections",
@@ -70,11 +80,9 @@ func workloadFlags(f *flag.FlagSet) (read func() (made, error)) {
 	return func() (made, error) {
 		var all []value
 		f.Visit(func(f *flag.Flag) {
-			typed := f.Value.String()
-			if titles[f.Name] == "" || typed == f.DefValue || lists[f.Name] != "" && typed == "0" {
-				return
+			if typed := f.Value.String(); titles[f.Name] != "" && typed != "false" {
+				all = append(all, value{f.Name, typed})
 			}
-			all = append(all, value{f.Name, typed})
 		})
 		return new(made).of(w, all)
 	}
@@ -123,6 +131,9 @@ func (m made) one(w workload.Workload, all []value, listed string) (one workload
 		if err := set(&one, v, v.flag == m.over); err != nil {
 			return one, err
 		}
+		if v.flag == "gomaxprocs" && one.Procs == 0 && len(all) > 1 {
+			continue // it is no other workload than without the flag
+		}
 		title, part := titles[v.flag], strings.ReplaceAll(v.flag, "-", "")
 		if v.typed == "1" {
 			title = strings.TrimSuffix(title, "s")
@@ -140,20 +151,38 @@ func (m made) one(w workload.Workload, all []value, listed string) (one workload
 		parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", v.typed))
 	}
 	if err := one.Check(); err != nil {
-		return one, wrong("run: %s", asFlags.Replace(err.Error()))
+		return one, wrong("run: %s", asFlags(err))
 	}
 	one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
 	return one, nil
 }
 
-// set gives a workload the value of a flag that is no plain variable of it.
+// bounds refuses a number that a flag may not have. 0 is all cores, and of callers and connections none.
+func bounds(command, name string, n int) error {
+	least := 1
+	if name == "gomaxprocs" {
+		least = 0
+	}
+	if n < least || n > workload.Most {
+		return wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
+	}
+	return nil
+}
+
+// set gives a workload the value of a flag that is no plain variable of it. It refuses a value that stands for none,
+// since what it makes is not what was typed.
 func set(w *workload.Planned, v value, listed bool) (err error) {
 	name, value := v.flag, v.typed
 	switch n := map[string]*int{"callers": &w.Callers, "conns": &w.Conns, "gomaxprocs": &w.Procs}[name]; {
 	case n != nil:
-		if *n, err = strconv.Atoi(value); err != nil || listed && *n < 1 { // 0 has no place among others
+		if *n, err = strconv.Atoi(value); err != nil || listed && *n == 0 { // which has no place among others
 			return wrong("run: -%s: %q is no number of %s", name, value, lists[name])
 		}
+		return bounds("run", name, *n)
+	case value == "" && name != "rate":
+		return wrong("run: -%s has no value: give one, or leave it out", name)
+	case name == "wait" && w.Wait == 0:
+		return wrong("run: -wait %s is no wait: give one, such as 1ms, or leave it out", value)
 	case name != "rate":
 	case value == "auto":
 		w.Ordinary = true

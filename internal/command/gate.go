@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -59,7 +60,7 @@ func exact(w workload.Planned) bool { return !w.At(nil).Several() && w.Link == "
 
 // countAll counts, and times nothing.
 func (p plan) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err error) {
-	l, err := p.link(ctx, clock.part())
+	l, err := p.link(ctx, environ.List(), clock.part())
 	if err != nil {
 		return err
 	}

@@ -47,21 +47,26 @@ func (o options) atRest(ctx context.Context, number int, stdout, stderr io.Write
 	}
 	ctx, clock := newClock(ctx, stderr, p.parts()[0], held.Takes())
 	defer clock.end()
+	here := environ.List() // a folder of results would be a change of the source
 	out, err := folder(o.out)
 	if err != nil {
 		return err
 	}
-	r, err := p.rest(ctx, held, clock)
+	r, err := p.rest(ctx, held, here, clock)
 	if ctx.Err() != nil || len(r.Rows) == 0 {
 		return errors.Join(err, os.RemoveAll(out))
 	}
-	err = errors.Join(err, r.Write(out), r.Text(stdout, width(stdout), colours(stdout)))
+	failed := r.Write(out)
+	err = errors.Join(err, failed, r.Text(stdout, width(stdout), colours(stdout)))
+	if failed != nil {
+		return err
+	}
 	return errors.Join(err, say(stdout, "Figures: %s", filepath.Join(out, idle.File)))
 }
 
 // rest links what is named, measures, and removes what was linked.
-func (p plan) rest(ctx context.Context, held idle.Plan, clock *clock) (r idle.Result, err error) {
-	l, err := p.link(ctx, clock.part())
+func (p plan) rest(ctx context.Context, held idle.Plan, here []string, clock *clock) (r idle.Result, err error) {
+	l, err := p.link(ctx, here, clock.part())
 	if err != nil {
 		return r, err
 	}
@@ -73,7 +78,7 @@ func (p plan) rest(ctx context.Context, held idle.Plan, clock *clock) (r idle.Re
 	if r, err = held.Measure(ctx, p.seed); ctx.Err() != nil {
 		err = errInterrupted
 	}
-	if r.Command, r.Environment = strings.Join(asTyped(), " "), environ.List(); p.ofBuilds() {
+	if r.Command, r.Environment = strings.Join(asTyped(), " "), here; p.ofBuilds() {
 		r.Linked = l.notes
 	}
 	return r, errors.Join(err, l.remove())

@@ -11,20 +11,21 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/environ"
 )
 
 // linked are the programs that measure.
 type linked struct {
 	programs        map[string][]versus.Program // of each build, one per layout
 	layouts         int                         // of each; 0 is this program as it is
+	environment     []string                    // of this program, before the run had written a file
 	notes, warnings []string                    // on what is measured
 	remove          func() error                // deletes them
 }
 
-// link makes all programs before anything is measured.
-func (p plan) link(ctx context.Context, show show) (l linked, err error) {
-	l = linked{programs: map[string][]versus.Program{}, layouts: p.layouts, remove: func() error { return nil }}
+// link makes all programs before anything is measured. here is the environment.
+func (p plan) link(ctx context.Context, here []string, show show) (l linked, err error) {
+	l = linked{programs: map[string][]versus.Program{}, layouts: p.layouts, environment: here,
+		remove: func() error { return nil }}
 	asItIs := func(why string) (linked, error) {
 		l.notes = append(l.notes, "the intervals are of this build, not of its source: "+why)
 		l.layouts, l.programs[""] = 0, []versus.Program{{}}
@@ -47,7 +48,7 @@ func (p plan) link(ctx context.Context, show show) (l linked, err error) {
 		return asItIs(err.Error())
 	}
 	defer show("", 0)
-	all, seeds, here, done, first := p.builds(), p.seeds(), environ.List(), 0, time.Time{}
+	all, seeds, done, first := p.builds(), p.seeds(), 0, time.Time{}
 	for _, build := range all {
 		tell := func() {
 			pace, total := aLink, len(all)*len(seeds)

@@ -246,7 +246,7 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	c, f := commands[i], flag.NewFlagSet(args[0], flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the error is printed once, by main
 	do := c.setup(f)
-	switch err := f.Parse(args[1:]); {
+	switch err := parse(f, args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
 		var flags strings.Builder
 		printFlags(&flags, f, c.groups)
@@ -261,13 +261,8 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	case err != nil:
 		return wrong("%s: %w: rpcbench %s -h shows its flags", c.name, err, c.name)
 	}
-	for _, arg := range f.Args() {
-		switch {
-		case strings.HasPrefix(arg, "-") && arg != "-": // which is standard input
-			return wrong("%s: the flag %s comes after %s: put flags first", c.name, arg, f.Arg(0))
-		case c.args == "":
-			return wrong("%s takes no argument, and %q is one: leave it out", c.name, arg)
-		}
+	if c.args == "" && f.NArg() > 0 {
+		return wrong("%s takes no argument, and %q is one: leave it out", c.name, f.Arg(0))
 	}
 	if c.tidies {
 		var stop context.CancelFunc
@@ -275,6 +270,40 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		defer stop()
 	}
 	return do(ctx, f.Args())
+}
+
+// parse takes flags before, between and behind other arguments. What follows -- is no flag, and - is standard input.
+func parse(f *flag.FlagSet, args []string) error {
+	others := []string{"--"}
+	for len(args) > 0 {
+		n := 1 // arguments that are one flag
+		switch arg := args[0]; {
+		case arg == "--":
+			others, n = append(others, args[1:]...), len(args)
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			others = append(others, arg)
+		default:
+			if hasValue(f, arg) {
+				n = min(2, len(args))
+			}
+			if err := f.Parse(args[:n]); err != nil {
+				return err
+			}
+		}
+		args = args[n:]
+	}
+	return f.Parse(others) // so that Args has them
+}
+
+// hasValue tells whether the argument behind a flag is its value.
+func hasValue(f *flag.FlagSet, arg string) bool {
+	name, _, within := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
+	of := f.Lookup(name)
+	if of == nil || within {
+		return false
+	}
+	alone, ok := of.Value.(interface{ IsBoolFlag() bool })
+	return !ok || !alone.IsBoolFlag()
 }
 
 // printFlags describes the flags, group by group.

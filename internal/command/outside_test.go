@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,8 @@ func knownNs(w workload.Workload, i int) [3]float64 {
 var knownFacts = map[string][4]float64{"base": {11, 1200, 33, 3400}, "other": {15, 1600, 37, 3800}}
 
 // knownAnswer is what a child answers. What real children do of their question is for the tests of
-// internal/compare/versus. The largest payloads fail. The stacks have no headers, and of messages the base alone has
+// internal/compare/versus. The largest payloads fail, the third process of new connections does, and that of streams is
+// killed once. The stacks have no headers, and of messages the base alone has
 // echo.
 func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
 	if spec.Profiled {
@@ -88,7 +90,19 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 		}
 		return f, err
 	}
+	i, took, halved := 0, time.Duration(0), false
+	for _, q := range before {
+		halved = halved || len(q.Spec.Arms) == 3 && q.Spec.Workload.Rate == 2*spec.Workload.Rate
+		if q.Spec.Workload == spec.Workload {
+			i++
+		}
+	}
 	switch w := spec.Workload; {
+	case w.Stream && i == 2: // which is measured again, by another process
+		self, err := os.FindProcess(os.Getpid())
+		return nil, cmp.Or(err, self.Kill())
+	case w.NewConn && i >= 2:
+		return nil, errors.New("the server is gone")
 	case w.Payload == "100kB":
 		return nil, errors.New("too large")
 	case w.Headers:
@@ -96,21 +110,30 @@ func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round
 	case w.Structured():
 		return nil, fmt.Errorf("other: echo: %w", errors.ErrUnsupported)
 	}
-	i, took := 0, time.Duration(0)
-	for _, q := range before {
-		if q.Spec.Workload == spec.Workload {
-			i++
-		}
-	}
 	r, known := timing.Record{Arms: spec.Arms, Blocks: make([][]timing.Slice, 1)}, knownNs(spec.Workload, i)
 	for turn, ns := range known[:len(spec.Arms)] {
 		took = 100 * time.Duration(ns)
 		r.Blocks[0] = append(r.Blocks[0], timing.Slice{Turn: turn, Ops: 100, Wall: took, CPU: took, Busy: took,
 			Idle: took}) // others used nothing
 		r.Latencies = append(r.Latencies, timing.Latency{Calls: 100 * int64(round), P50: took / 200, P95: took / 100,
-			P99: took / 50, Sum: took * time.Duration(round)})
+			P99: took / 50, Sum: took * time.Duration(round*underWay(spec.Workload))})
+		if w := spec.Workload; w.Rate > 0 {
+			r.Latencies[turn].Planned = r.Latencies[turn].Calls
+			if w.Callers == 9 && !halved { // who complete half of the calls, until half are planned
+				r.Latencies[turn].Planned *= 2
+			}
+		}
 	}
 	return r, nil
+}
+
+// underWay is how many calls of a workload a known process has under way: of seven callers with a connection each, too
+// few.
+func underWay(w workload.Workload) int {
+	if w.Conns == 7 {
+		return 1
+	}
+	return w.AtOnce()
 }
 
 // outside is the command as a process of its own, with the known stacks. Of its children, the first alone answers.
@@ -233,7 +256,7 @@ func TestFirstAnswer(t *testing.T) {
 			text, _ := io.ReadAll(shown) // the error is that of a terminal that nobody has open any more
 			told <- strings.ReplaceAll(string(text), "\r\n", "\n")
 		}()
-		require.NoError(t, printSummary(side, s, out, false))
+		require.NoError(t, printSummary(side, s, filepath.Join(out, "report.html"), false))
 		require.NoError(t, side.Close())
 		text := <-told
 		require.Equal(t, columns != 80, colour.MatchString(text), columns)

@@ -287,7 +287,7 @@ func TestSummary(t *testing.T) {
 	require.Contains(t, s.Hour(), "other programs used up to 30 % of it")
 	require.Nil(t, s.Warnings, "the first line says it")
 	var said strings.Builder
-	require.NoError(t, printSummary(&said, s, "mine", false))
+	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
 	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "\n"+s.Hour()+"\n")
 	require.True(t, strings.HasSuffix(said.String(), "\nReport: "+filepath.Join("mine", "report.html")+"\n"))
 }
@@ -405,7 +405,7 @@ func TestNoCPUIsTold(t *testing.T) {
 	s := plan{base: "a", processes: 8}.summary(findings{comparisons: []*versus.Comparison{&one}})
 	require.InEpsilon(t, 2, s.Answers[0].Led().Ratio, 1e-9)
 	var said strings.Builder
-	require.NoError(t, printSummary(&said, s, "mine", false))
+	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
 	require.Regexp(t, `(?m)^  calls +1.0 µs +2.0 µs +2\.00 `, said.String())
 	require.NotContains(t, said.String(), "CPU ")
 }
@@ -439,6 +439,7 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 			Title: "client and server in two processes, 5000 calls a second"}},
 		{"-rate auto -payload flex.1kB -gomaxprocs 0", workload.Workload{Name: "payload.flex.1kB.rate.auto",
 			Title: "flex.1kB, ordinary load", Payload: "flex.1kB"}},
+		{"-gomaxprocs 0", workload.Workload{Name: "gomaxprocs.0", Title: "GOMAXPROCS=0"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {
 		want := []workload.Planned{{Workload: test.want, Ordinary: strings.Contains(test.args, "-rate auto")}}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -29,7 +28,7 @@ func (p plan) heading(l linked) string {
 		keys = "server: remote\nproved: no\n"
 	}
 	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
-		strings.Join(asTyped(), " "), strings.Join(environ.List(), " "), p.base, p.seed, p.processes, l.layouts,
+		strings.Join(asTyped(), " "), strings.Join(l.environment, " "), p.base, p.seed, p.processes, l.layouts,
 		strings.Join(l.notes, " "), runtime.GOOS, runtime.GOARCH)
 }
 
@@ -109,7 +108,7 @@ type findings struct {
 
 // summary is a plan with what was found. What can't be done has no answer.
 func (p plan) summary(f findings) report.Summary {
-	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: environ.List(),
+	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: f.linked.environment,
 		Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator,
 		Plan:   report.Plan{Processes: p.processes, Layouts: f.linked.layouts, Seed: p.seed},
 		Remote: p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
@@ -123,7 +122,7 @@ func (p plan) summary(f findings) report.Summary {
 			others, n = others+process.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
-		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Leads: report.ByTime,
+		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Rate: w.Rate, Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.rule())}
 		if a.Facts = (*report.Counts)(f.facts[[2]string{w.Name, contestant}]); a.Facts != nil {
 			a.BaseFacts = (*report.Counts)(f.facts[[2]string{w.Name, p.base}])
@@ -135,7 +134,6 @@ func (p plan) summary(f findings) report.Summary {
 		if a.ByCPU(p.asksCPU(w)) {
 			a.Leads = report.ByCPU
 		}
-		a.Rate = f.rates[w.Name]
 		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine
 		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
@@ -156,14 +154,18 @@ func (p plan) asksCPU(w workload.Workload) bool {
 	return asks && p.servers == nil
 }
 
-// printSummary writes the answer for people, and where the report is. Of nothing there is none: the error says why.
-func printSummary(w io.Writer, s report.Summary, out string, verbose bool) error {
+// printSummary writes the answer for people, and which page has it, "" if none has. Of nothing there is none: the error
+// says why.
+func printSummary(w io.Writer, s report.Summary, page string, verbose bool) error {
 	if !s.Measured() {
 		return nil
 	}
 	err := s.Text(w, width(w), colours(w), verbose)
-	_, failed := fmt.Fprintf(w, "Report: %s\n", filepath.Join(out, "report.html"))
-	return errors.Join(err, failed)
+	if page != "" {
+		_, failed := fmt.Fprintf(w, "Report: %s\n", page)
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // width is how many columns a terminal has, and table.Width at most, which is also for what is no terminal.

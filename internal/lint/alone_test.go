@@ -63,7 +63,8 @@ func TestWhoIsAlone(t *testing.T) {
 }
 
 const skipped = `
-.: TestFlags TestLibraries TestProfilesHaveNoTests TestRows TestWrongFlags
+.: TestFlags TestLibraries TestProfilesHaveNoTests TestRows TestRowsEndInTheAnswer TestRunningShowsBenchstat
+	TestWrongFlags
 internal/command: TestBrokenPipe TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
 	TestSignalsEnd TestWire
 internal/compare/versus: TestExplainSeveralCallers

@@ -226,8 +226,7 @@ func (s Summary) said(stack string) string {
 		if l.Rate == 0 {
 			return ""
 		}
-		return fmt.Sprintf("At %s calls a second (%s) %s.", thousands(l.Rate),
-			strings.Replace(l.Does, ", ordinary load", "", 1), l.occupies(base))
+		return fmt.Sprintf("At %s calls a second%s %s.", thousands(l.Rate), l.besides(), l.occupies(base))
 	})
 	first(rateHeading, func(l line) string {
 		return fmt.Sprintf("With the machine full (%s) %s.", strings.Replace(l.Does, "saturated: ", "", 1), l.serves(base))
@@ -247,6 +246,16 @@ func (s Summary) said(stack string) string {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), base)
 	}
 	return strings.Join(said, " ")
+}
+
+// besides is what a workload is beside its rate, in brackets, or "" if that is nothing.
+func (a Answer) besides() string {
+	parts := strings.Split(strings.Replace(a.Does, ", ordinary load", "", 1), ", ")
+	parts = slices.DeleteFunc(parts, func(part string) bool { return strings.HasSuffix(part, " a second") })
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // occupies is takes in CPUs, of a line at a planned rate.

@@ -87,7 +87,7 @@ func (l line) says() string {
 	return said
 }
 
-// does is the workload, with the rate that was found where it has none.
+// does is the workload, with the rate that was found where its title has none.
 func (a Answer) does() string {
 	if a.Rate == 0 {
 		return a.Does

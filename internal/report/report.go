@@ -67,7 +67,7 @@ type Answer struct {
 	Value      string  `json:"value,omitempty"` // in a sweep: a number, or Saturated
 	GOMAXPROCS int     `json:"gomaxprocs"`
 	Stack      string  `json:"stack"`
-	Rate       float64 `json:"rate,omitzero"` // calls a second that run found to be an ordinary load
+	Rate       float64 `json:"rate,omitzero"` // planned calls a second; 0 if callers call again at once
 	Leads      string  `json:"leads"`         // ByTime or ByCPU: the figure that the question asks for
 
 	verdict.Answer

@@ -130,6 +130,12 @@ func TestSentences(t *testing.T) {
 	rate.Does, rate.Rate, rate.BaseLoad.Completed, rate.StackLoad.Completed = "1 kB of bytes, ordinary load", 5000, 1, 1
 	rate.Time, rate.CPU = verdict.Figure{}, rate.Time
 	planned.Answers = append(planned.Answers, rate)
+	at := func(does string) Summary {
+		s, a := found(), rate
+		a.Does, a.Rate = does, 2000
+		s.Answers = append(s.Answers, a)
+		return s
+	}
 	busy := full.Answers[2]
 	busy.Does, busy.Time.Verdict = "small calls, saturated: 50 callers", verdict.Less
 	busy.Time.Ratio, busy.Time.Lo, busy.Time.Hi = 0.8, 0.7, 0.9
@@ -164,6 +170,14 @@ func TestSentences(t *testing.T) {
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
 		"a planned rate": {planned, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON (0.07–0.09)."}},
+		"a rate that somebody typed": {at("2000 calls a second"),
+			[]string{"At 2,000 calls a second gRPC takes 0.03 of a CPU less than JSON (0.03–0.04)."}},
+		"a rate that somebody typed among other flags": {at("2kB of bytes, 2e3 calls a second, TLS"), []string{
+			"At 2,000 calls a second (2kB of bytes, TLS) gRPC takes 0.03 of a CPU less than JSON (0.03–0.04)."}},
+		"a rate of the list": {at("small calls, 2,000 a second"), []string{
+			"At 2,000 calls a second (small calls) gRPC takes 0.03 of a CPU less than JSON (0.03–0.04)."}},
+		"a rate that was found": {at("ordinary load, TLS"), []string{
+			"At 2,000 calls a second (ordinary load, TLS) gRPC takes 0.03 of a CPU less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a CPU less than JSON (0.07–0.09). " +
 				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls as JSON (1.11–1.43)."}},

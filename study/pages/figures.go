@@ -90,12 +90,17 @@ func (m *maker) measured(unit, file string) map[string][]float64 {
 	return all
 }
 
-// header is the environment that a file of rows begins with. A file without one has none.
+// header is the environment that a file of rows begins with: a comment for each name=value and each library, or in
+// older files one comment with all. A file without one has none.
 func (m *maker) header(file string) (s report.Summary) {
 	before, _, _ := strings.Cut(m.read(file), "\nBenchmark")
-	if _, line, found := strings.Cut(before, "# date="); found {
-		line, _, _ = strings.Cut("date="+line, "\n")
-		s.Environment = strings.Fields(line)
+	_, comments, _ := strings.Cut("\n"+before, "\n# date=")
+	for line := range strings.SplitSeq("# date="+comments, "\n") {
+		setting, ok := strings.CutPrefix(line, "# ")
+		if comments == "" || !ok || strings.Contains(setting, ": ") { // which tells of something else, such as a codec
+			break
+		}
+		s.Environment = append(s.Environment, strings.Fields(strings.TrimPrefix(setting, "library="))...)
 	}
 	return s
 }

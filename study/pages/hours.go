@@ -2,63 +2,126 @@ package pages
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// ruled is when the rule of study/results/README.md was committed: it chooses among the hours that began later.
-const ruled = "2026-11-26, 02:54"
-
-// hour is a folder of results, and what the rule asks of it: medians over the rows of all its runs.
-type hour struct {
-	folder         string
-	begun          string // day and minute, from state.txt
-	rows           int
-	others, varied float64 // the share of the machine that other programs used, and by how much the base varied
+// leading is the folder that a page shows as the hour that leads, the machine that it names, and what it shows.
+type leading struct {
+	folder, machine string
+	shown           []shown
 }
 
-// Qualifies is whether the machine was quiet enough for the hour to lead.
-func (h hour) Qualifies() bool { return h.others < 0.05 && h.varied < 0.15 }
+// shown is a comparison of a run that a page shows.
+type shown struct{ run, workload, stack string }
 
-// Warning says what the hour lacks, for a page that shows its figures. It is nothing if the hour qualifies.
-func (h hour) Warning() string {
-	if h.Qualifies() {
-		return ""
+// leads takes a folder for the one that leads on a machine, such as "AMD EPYC, 2 virtual cores", and returns its path.
+// When the page is made, and what it shows is known, misled tells whether the folder does lead.
+func (m *maker) leads(folder, machine string) string {
+	m.leading.folder, m.leading.machine = folder, machine
+	return folder
+}
+
+// show notes a comparison that the page shows.
+func (m *maker) show(run string, a report.Answer) {
+	m.leading.shown = append(m.leading.shown, shown{run, a.Workload, a.Stack})
+}
+
+// whole is a run of which the page shows all comparisons.
+func (m *maker) whole(dir string) report.Summary {
+	s := m.run(dir)
+	for _, a := range s.Answers {
+		m.show(dir, a)
 	}
-	return fmt.Sprintf("The machine was not steady in the hour that began at %s UTC: in the median of its %d comparisons "+
-		"the base's own time varied by %s between processes, while other programs used %s of the machine.",
-		h.begun, h.rows, table.Percent(h.varied), table.Percent(h.others))
+	return s
 }
 
-var clock = regexp.MustCompile(`\d\d:\d\d`)
+var (
+	listed = regexp.MustCompile(`(?m)^hour=\(([^)]*)\)`)
+	dated  = regexp.MustCompile(`^\d{4}-\d\d-\d\d`)
+	clock  = regexp.MustCompile(`\d\d:\d\d`)
+)
 
-// hour reads a folder below study/results.
-func (m *maker) hour(folder string) hour {
-	h := hour{folder: folder}
-	state, err := os.ReadFile(filepath.Join(m.root, m.results, folder, "state.txt"))
+// misled is an error unless the folder that the page shows leads by the rule of study/results/README.md: it is the
+// newest complete hour on that machine.
+func (m *maker) misled() error {
+	script, err := os.ReadFile(filepath.Join(m.root, "study", "measure.sh"))
 	if err != nil {
-		fail("%w", err)
+		return err
 	}
-	h.begun = folder[:min(len("2026-11-26"), len(folder))] + ", " + clock.FindString(string(state))
-	var others, varied []float64
-	for _, comparisons := range m.recorded() {
-		for _, r := range comparisons {
-			if r.folder == folder {
-				others, varied = append(others, r.Others), append(varied, r.BaseVaried)
-			}
+	hour := listed.FindSubmatch(script)
+	if hour == nil {
+		return fmt.Errorf("study/measure.sh does not list the parts of an hour as hour=(...)")
+	}
+	folders, err := os.ReadDir(filepath.Join(m.root, m.results))
+	if err != nil {
+		return err
+	}
+	newest, leads := "", "none"
+	for _, entry := range folders {
+		begun, err := m.complete(path.Join(m.results, entry.Name()), strings.Fields(string(hour[1])))
+		switch {
+		case err != nil:
+			return err
+		case begun > newest:
+			newest, leads = begun, entry.Name()
 		}
 	}
-	if len(others) == 0 {
-		fail("%s has no comparison", folder)
+	if path.Base(m.leading.folder) != leads {
+		return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", m.leading.folder, leads)
 	}
-	h.rows, h.others, h.varied = len(others), middle(others), middle(varied)
-	return h
+	return nil
+}
+
+// complete returns the day and minute at which a complete hour began, and nothing for any other folder. Each part is a
+// name and its minutes, as in study/measure.sh.
+func (m *maker) complete(folder string, parts []string) (begun string, err error) {
+	for _, part := range parts {
+		name, _, _ := strings.Cut(part, ":")
+		run := path.Join(folder, name)
+		there := func(file string) bool {
+			_, err := os.Stat(filepath.Join(m.root, run, file))
+			return err == nil
+		}
+		switch {
+		case there("rows.txt"): // of go test, and no comparison
+			continue
+		case !there("summary.json"):
+			return "", nil
+		}
+		if s, err := m.readRun(run); err != nil || !m.counts(s, name) {
+			return "", err
+		}
+	}
+	day := dated.FindString(path.Base(folder))
+	state, err := os.ReadFile(filepath.Join(m.root, folder, "state.txt"))
+	minute := clock.Find(state)
+	if day == "" || err != nil || minute == nil {
+		return "", fmt.Errorf("%s is a complete hour: it needs a day as its name begins, and a state.txt with the minute "+
+			"that it began at", folder)
+	}
+	return day + ", " + string(minute), nil
+}
+
+// counts tells whether a part was measured on the machine that the page names, and in no container, and whether what
+// the page shows of this part had nearly all of the machine. What the page calls by a name that the part lacks does not
+// matter: the page has to follow the hour.
+func (m *maker) counts(s report.Summary, part string) bool {
+	if machine(s) != m.leading.machine || noted(s, quota) != "" {
+		return false
+	}
+	return !slices.ContainsFunc(s.Answers, func(a report.Answer) bool {
+		run := path.Join(m.leading.folder, part)
+		return a.Others >= verdict.BusyMachine && slices.Contains(m.leading.shown, shown{run, a.Workload, a.Stack})
+	})
 }
 
 // middle is the median of figures.
@@ -67,43 +130,13 @@ func middle(of []float64) float64 {
 	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
-// leads returns a folder's path, and fails unless the rule says that it leads: the newest hour that qualifies, or the
-// newest of all if none does.
-func (m *maker) leads(folder string) string {
-	folders, err := fs.ReadDir(os.DirFS(filepath.Join(m.root, m.results)), ".")
-	if err != nil {
-		fail("%w", err)
-	}
-	var leading hour
-	for _, entry := range folders {
-		if !entry.IsDir() || entry.Name() < ruled[:len("2026-11-26")] {
-			continue
-		}
-		h := m.hour(entry.Name())
-		if h.begun <= ruled {
-			continue
-		}
-		newer, better := h.begun > leading.begun, h.Qualifies() && !leading.Qualifies()
-		if leading.folder == "" || better || newer && h.Qualifies() == leading.Qualifies() {
-			leading = h
-		}
-	}
-	if path.Base(folder) != leading.folder {
-		fail("%s does not lead: by the rule of study/results/README.md %s does", folder, leading.folder)
-	}
-	return folder
-}
-
 // varied is by how much the base's CPU varied in the median row of runs.
 func (m *maker) varied(dirs ...string) string {
 	var all []float64
 	for _, dir := range dirs {
-		for _, a := range m.run(dir).Led() {
+		for _, a := range m.whole(dir).Led() {
 			all = append(all, a.BaseVaried)
 		}
 	}
 	return table.Percent(middle(all))
 }
-
-// warning is that of the hour of a folder.
-func (m *maker) warning(folder string) string { return m.hour(path.Base(folder)).Warning() }

@@ -2,6 +2,8 @@ package pages
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,61 +12,125 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// hours are folders of results, each with a first minute, what other programs used, and by how much the base varied.
-func hours(t *testing.T, folders map[string][3]any) *maker {
+// folder is one of results that study/measure.sh might have filled: an hour of three parts, of which the page shows
+// small calls of gRPC in one.
+type folder struct {
+	begun   string             // the first minute in state.txt, which is missing without it
+	lacks   string             // a part that is missing
+	machine string             // of the part sweep: environment besides what the class of machine has
+	others  map[string]float64 // what other programs used during a workload
+	varied  float64
+}
+
+// hours makes folders of results.
+func hours(t *testing.T, folders map[string]folder) *maker {
 	t.Helper()
 	root := t.TempDir()
+	write(t, root, "study/measure.sh", "# The hour:\nhour=(run:2 sweep:8\n  codecs:3)\nsecond=(more:8)\n")
 	for name, of := range folders {
-		var s report.Summary
-		s.Release, s.Base = report.Release, "httpjson"
-		for _, apart := range []float64{-0.001, 0, 0.9} { // of which the median is of[1] and of[2]
-			a := report.Answer{Workload: "small", Stack: "grpcprotobuf", Leads: report.ByTime}
-			a.Processes.Counted, a.Others = 8, of[1].(float64)+apart
-			a.Time = verdict.Figure{Ratio: 1, Lo: 1, Hi: 1, Verdict: verdict.Same, BaseVaried: of[2].(float64) + apart}
-			s.Answers = append(s.Answers, a)
+		at := "study/results/" + name
+		if of.begun != "" {
+			write(t, root, at+"/state.txt", "state 0a1b2c\nrun "+of.begun+" UTC, 113 s\n")
 		}
-		data, err := json.Marshal(s)
-		require.NoError(t, err)
-		write(t, root, "study/results/"+name+"/run/summary.json", string(data))
-		write(t, root, "study/results/"+name+"/run/bench.txt", "")
-		write(t, root, "study/results/"+name+"/state.txt", of[0].(string)+":07 used 1 %\n")
+		for _, part := range []string{"run", "sweep"} {
+			s := report.Summary{Release: report.Release, Base: "httpjson"}
+			s.Environment = []string{"cpu=A-Machine", "cores=2"}
+			if part == "sweep" && of.machine != "" {
+				s.Environment = slices.Insert(s.Environment, 0, strings.Fields(of.machine)...)
+			}
+			for _, workload := range []string{"small", "unseen"} {
+				a := report.Answer{Workload: workload, Stack: "grpcprotobuf", Leads: report.ByTime}
+				a.Processes.Counted, a.Others = 8, of.others[part+"/"+workload]
+				a.Time = verdict.Figure{Ratio: 1, Lo: 1, Hi: 1, Verdict: verdict.Same, BaseVaried: of.varied}
+				s.Answers = append(s.Answers, a)
+			}
+			if part != of.lacks {
+				data, err := json.Marshal(s)
+				require.NoError(t, err)
+				write(t, root, at+"/"+part+"/summary.json", string(data))
+				write(t, root, at+"/"+part+"/bench.txt", "")
+			}
+		}
+		if of.lacks != "codecs" {
+			write(t, root, at+"/codecs/rows.txt", "")
+		}
 	}
 	return in(root)
 }
 
-// TestLeads: the newest hour leads that the rule calls quiet, or the newest of all, which then has a warning.
+// TestLeads: of complete hours on the machine that the page names, the newest leads.
 func TestLeads(t *testing.T) {
-	quiet, busy, unsteady := [2]float64{0.04, 0.14}, [2]float64{0.06, 0.1}, [2]float64{0.01, 0.16}
-	of := func(begun string, is [2]float64) [3]any { return [3]any{begun, is[0], is[1]} }
+	const old, next = "2026-11-26-a-dawn", "2026-11-27-a-night"
+	shows := func(m *maker, name string) error {
+		return m.page("docs/page.md.tmpl", `{{$h := leads "study/results/`+name+`" "A Machine, 2 virtual cores"}}`+
+			`{{ratio (led (print $h "/sweep") "small" "grpcprotobuf")}}`)
+	}
 	for reason, c := range map[string]struct {
-		folders map[string][3]any
-		leads   string
+		newer folder
+		leads string
 	}{
-		"the newest of two quiet hours": {map[string][3]any{
-			"2026-11-26-a-night": of("03:30", quiet), "2026-11-26-a-dawn": of("04:35", quiet)}, "2026-11-26-a-dawn"},
-		"an older quiet hour before a busy one": {map[string][3]any{
-			"2026-11-26-a-night": of("03:30", quiet), "2026-11-27-a-dawn": of("04:35", busy)}, "2026-11-26-a-night"},
-		"a newer quiet hour": {map[string][3]any{
-			"2026-11-26-a-night": of("03:30", unsteady), "2026-11-26-a-dawn": of("04:35", quiet)}, "2026-11-26-a-dawn"},
-		"the newest if none is quiet": {map[string][3]any{
-			"2026-11-26-a-night": of("03:30", busy), "2026-11-26-a-dawn": of("04:35", unsteady)}, "2026-11-26-a-dawn"},
-		"hours before the rule": {map[string][3]any{
-			"2026-11-25-a-night": of("03:30", quiet), "2026-11-26-a-dawn": of("04:35", unsteady)}, "2026-11-26-a-dawn"},
+		"a complete hour":              {folder{begun: "03:30"}, next},
+		"without one part":             {folder{lacks: "run"}, old},
+		"without the part of codecs":   {folder{lacks: "codecs"}, old},
+		"16 CPUs":                      {folder{machine: "cores=16"}, old},
+		"another processor":            {folder{machine: "cpu=Another-One"}, old},
+		"a container":                  {folder{machine: "quota=2"}, old},
+		"beside another program":       {folder{begun: "03:30", others: map[string]float64{"sweep/small": 0.10}}, old},
+		"beside little of another's":   {folder{begun: "03:30", others: map[string]float64{"sweep/small": 0.09}}, next},
+		"what is not shown, disturbed": {folder{begun: "03:30", others: map[string]float64{"sweep/unseen": 0.9}}, next},
+		"the same of another part":     {folder{begun: "03:30", others: map[string]float64{"run/small": 0.9}}, next},
+		"a base that varied":           {folder{begun: "03:30", varied: 0.9}, next},
 	} {
-		m := hours(t, c.folders)
-		for folder := range c.folders {
-			asked := `{{leads "study/results/` + folder + `"}}`
-			if err := m.page("docs/page.md.tmpl", asked); folder == c.leads {
+		folders := map[string]folder{old: {begun: "04:35"}, next: c.newer}
+		for name := range folders {
+			if err := shows(hours(t, folders), name); name == c.leads {
 				require.NoError(t, err, reason)
 			} else {
-				require.ErrorContains(t, err, "does not lead", reason)
+				require.EqualError(t, err, "docs/page.md.tmpl: study/results/"+name+" does not lead: by the rule of "+
+					"study/results/README.md "+c.leads+" does", reason)
 			}
 		}
 	}
-	m := hours(t, map[string][3]any{"2026-11-26-a-dawn": of("04:35", unsteady), "2026-11-27-a-dawn": of("05:35", quiet)})
-	require.Contains(t, m.warning("study/results/2026-11-26-a-dawn"), "2026-11-26, 04:35 UTC: in the median of its 3 "+
-		"comparisons the base's own time varied by 16 % between processes, while other programs used 1 %")
-	require.Empty(t, m.warning("study/results/2026-11-27-a-dawn"))
+
+	sameDay := hours(t, map[string]folder{old: {begun: "04:35"}, "2026-11-26-a-noon": {begun: "03:35"}})
+	require.NoError(t, shows(sameDay, old), "of one day the later minute leads, whatever the names are")
+
+	for _, c := range []struct {
+		folders map[string]folder
+		said    string
+	}{
+		{map[string]folder{old: {begun: "04:35"}, next: {}}, next + " is a complete hour: it needs a day as its name begins"},
+		{map[string]folder{old: {begun: "04:35"}, "night": {begun: "04:35"}}, "night is a complete hour: it needs a day"},
+		{map[string]folder{old: {begun: "04:35", machine: "cores=4"}}, "README.md none does"},
+	} {
+		require.ErrorContains(t, shows(hours(t, c.folders), old), c.said)
+	}
+
+	m := hours(t, map[string]folder{old: {begun: "04:35"}})
+	write(t, m.root, "study/measure.sh", "parts=(run:2)\n")
+	require.ErrorContains(t, shows(m, old), "does not list the parts of an hour")
+	require.NoError(t, m.page("docs/other.md.tmpl", "none leads"), "a page that asks for no hour needs none")
+}
+
+// TestShown: whatever a page shows of an hour, one figure or a whole run, has to have been measured undisturbed.
+func TestShown(t *testing.T) {
+	root := record(t)
+	for asked, want := range map[string]shown{
+		`ratio (led "quiet" "small" "grpcprotobuf")`:            {"quiet/workloads", "small", "grpcprotobuf"},
+		`table "costs" "quiet"`:                                 {"quiet/stacks", "small", "rawtcp"},
+		`alike "rates" "grpcprotobuf" 0 100 1 "apart.rate.900"`: {"rates", "apart.rate.900", "grpcprotobuf"},
+		`picture "docs/rates.svg" "rates" "small"`:              {"rates", "apart.saturated", "grpcprotobuf"},
+		`varied "rates"`:                                        {"rates", "apart.saturated", "grpcprotobuf"},
+		`(medians "rates").All`:                                 {"rates", "apart.saturated", "grpcprotobuf"},
+		`(run "rates").Hour`:                                    {"rates", "apart.saturated", "grpcprotobuf"},
+	} {
+		m := in(root)
+		m.results = "."
+		require.NoError(t, m.page("docs/page.md.tmpl", "{{"+asked+"}}"), asked)
+		require.Contains(t, m.leading.shown, want, asked)
+		require.NoError(t, m.page("docs/other.md.tmpl", "nothing"))
+		require.Empty(t, m.leading.shown, "another page shows other things")
+	}
 }
 
 // TestAlike: a record at another rate, or with other connections, is of another wiring and no part of the range.

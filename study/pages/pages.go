@@ -35,6 +35,7 @@ type maker struct {
 	rows      map[string]map[string][]float64 // what was read, by file and unit
 	results   string                          // the folder of all recorded runs, from root
 	kins      map[kind]kin                    // the runs there, once read
+	leading   leading                         // what the page takes for the hour that leads, if it asks
 }
 
 func in(root string) *maker {
@@ -61,7 +62,7 @@ func Make(root string) (map[string][]byte, error) {
 
 // page makes the page of a template such as docs/stacks.md.tmpl.
 func (m *maker) page(name, text string) error {
-	m.folder = path.Dir(name)
+	m.folder, m.leading = path.Dir(name), leading{}
 	page, err := template.New(name).Funcs(m.functions()).Parse(text)
 	if err != nil {
 		return err
@@ -69,6 +70,11 @@ func (m *maker) page(name, text string) error {
 	var made bytes.Buffer
 	if err := page.Execute(&made, nil); err != nil {
 		return err
+	}
+	if m.leading.folder != "" {
+		if err := m.misled(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	m.made[strings.TrimSuffix(name, ".tmpl")] = made.Bytes()
 	return nil
@@ -111,8 +117,8 @@ func (m *maker) functions() template.FuncMap {
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
-		"difference": m.difference,
-		"ratio":      ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
+		"difference": m.difference, "change": change, "median": median,
+		"ratio": ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum": func(a, b float64) float64 { return a + b },
 
@@ -120,8 +126,9 @@ func (m *maker) functions() template.FuncMap {
 		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
-		"run":     m.run, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"leads": m.leads, "warning": m.warning, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
+		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
+		"each": m.each, "bodies": m.bodies, "medians": m.medians,
+		"leads": m.leads, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }
 
@@ -143,7 +150,7 @@ func (m *maker) read(file string) string {
 func (m *maker) picture(file string, machines ...string) string {
 	var runs []report.Machine
 	for i := 0; i+1 < len(machines); i += 2 {
-		s := m.run(m.within(machines[i])[0])
+		s := m.whole(m.within(machines[i])[0])
 		if len(runs) > 0 && s.Over != runs[0].Over {
 			fail("%s is over %q, and %s over %q", machines[0], runs[0].Over, machines[i], s.Over)
 		}

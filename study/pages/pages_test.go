@@ -8,12 +8,16 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/template"
 	"text/template/parse"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 const root = "../.."
@@ -41,6 +45,48 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestLargerMachine: a folder of another number of CPUs changes no page, although its ratios are far from all others.
+// Its day is the newest, and it has no state.txt.
+func TestLargerMachine(t *testing.T) {
+	if err := Newest(root); err != nil {
+		t.Skip(err)
+	}
+	here, err := filepath.Abs(root)
+	require.NoError(t, err)
+	there := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(there, "study"), 0o755))
+	for _, name := range []string{"go.mod", ".ci", "docs", "internal", "study/go.mod", "study/measure.sh", "study/pages",
+		"study/calibration"} {
+		require.NoError(t, os.Symlink(filepath.Join(here, name), filepath.Join(there, name)))
+	}
+	const results = "study/results/"
+	require.NoError(t, os.CopyFS(filepath.Join(there, results), os.DirFS(filepath.Join(here, results))))
+	found, err := filepath.Glob(filepath.Join(here, results, "2026-11-2[46]*", "*", "summary.json"))
+	require.NoError(t, err)
+	require.Greater(t, len(found), 20)
+	for i, path := range found {
+		s, err := report.Read(filepath.Dir(path))
+		require.NoError(t, err)
+		s.Environment[slices.Index(s.Environment, "cores=2")] = "cores=16"
+		for i := range s.Answers {
+			for _, f := range []*verdict.Figure{&s.Answers[i].Time, &s.Answers[i].CPU} {
+				f.Ratio, f.Lo, f.Hi = 9*f.Ratio, 9*f.Lo, 9*f.Hi
+			}
+		}
+		dir := filepath.Join(there, results, "9999-12-31-epyc-16vcpu", strconv.Itoa(i))
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, s.Save(dir))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o644))
+	}
+	want, err := Make(here)
+	require.NoError(t, err)
+	made, err := Make(there)
+	require.NoError(t, err)
+	for name, page := range want {
+		require.Equal(t, string(page), string(made[name]), name)
+	}
+}
+
 // TestWriteWritesAllOrNothing: a page that can't be made keeps all others from being written.
 func TestWriteWritesAllOrNothing(t *testing.T) {
 	root := record(t)
@@ -63,6 +109,28 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 
 	write(t, root, ".ci/releases", runtime.Version()+"\ngo1.2.3\n")
 	require.ErrorContains(t, Write(root), "set GOTOOLCHAIN=go1.2.3")
+}
+
+// TestHeader: what a file of rows says of its machine and versions, in the form of today and in older ones.
+func TestHeader(t *testing.T) {
+	want := []string{"date=2026-12-01", "go=go1.27.4", "cpu=AMD-EPYC", "google.golang.org/grpc@v1.85.0"}
+	const rows = "goos: linux\ncpu: AMD EPYC\nBenchmarkX 1 1 ns/op\n# date=2001-01-01\n# go=go1.2\n"
+	for why, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a line each": {"cores: 2\n# date=2026-12-01\n# go=go1.27.4\n# cpu=AMD-EPYC\n" +
+			"# library=google.golang.org/grpc@v1.85.0\nUnit cpu-ns/op better=lower\n# later=1\n", want},
+		"a line of all": {"cores: 2\n" +
+			"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC google.golang.org/grpc@v1.85.0\n", want},
+		"without libraries": {"# date=2026-12-01 go=go1.27.4 cpu=AMD-EPYC\n# libraries: a.com/b@v1\n", want[:3]},
+		"without codecs":    {"# date=2026-12-01\n# go=go1.27.4\n# codec=json: encoding/json, copies\n", want[:2]},
+		"no environment":    {"cores: 2\n", nil},
+	} {
+		root := t.TempDir()
+		write(t, root, "rows.txt", c.text+rows)
+		require.Equal(t, c.want, (&maker{root: root}).header("rows.txt").Environment, why)
+	}
 }
 
 // TestWhatIsNotThere: a template that asks for it is refused in one line, with its own file and line.
@@ -223,7 +291,7 @@ var (
 		"README.md.tmpl":           "100%",
 		"docs/guarantees.md.tmpl":  "5 %, 1 MB",
 		"docs/limits.md.tmpl":      "25 µs",
-		"docs/method.md.tmpl":      "37 %, 3.2 %, 4 %, 3 %, 10 %, 12 %",
+		"docs/method.md.tmpl":      "37 %, 3.2 %, 4 %, 3 %, 10 %, 12 %, 5%, 10%, 2%, 90%",
 		"docs/own-message.md.tmpl": "9 %",
 		"docs/profile.md.tmpl":     "30 %",
 		"study/method.md.tmpl":     "1.96 times, 64 times, 8 kB, 400 ms",
@@ -272,7 +340,7 @@ func TestFiguresAreNotTyped(t *testing.T) {
 var (
 	defined  = regexp.MustCompile(`\{\{-? ?\$(\w+) := (?:(print|answer|led) )?\(?(?:print )?(?:\$(\w+) ?)?(?:"([^"]*)")?`)
 	released = regexp.MustCompile(`\{\{release \$(\w+) `)
-	figured  = regexp.MustCompile(`\{\{(?:ratio|times|saved|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
+	figured  = regexp.MustCompile(`\{\{(?:ratio|times|median|change|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
 	words    = regexp.MustCompile(`[a-z.\d]+`)
 	ranged   = regexp.MustCompile(`\{\{(?:ratio|times) [^}]*\}\}(?: to |–)\{\{(?:ratio|times) [^}]*\}\}`)
 )

@@ -20,14 +20,23 @@ import (
 
 // run returns the summary of a run.
 func (m *maker) run(dir string) report.Summary {
-	if _, known := m.summaries[dir]; !known {
-		s, err := report.Read(filepath.Join(m.root, dir))
-		if err != nil {
-			fail("%w", err)
-		}
+	s, err := m.readRun(dir)
+	if err != nil {
+		fail("%w", err)
+	}
+	return s
+}
+
+// readRun is run, for what no template calls.
+func (m *maker) readRun(dir string) (report.Summary, error) {
+	if s, known := m.summaries[dir]; known {
+		return s, nil
+	}
+	s, err := report.Read(filepath.Join(m.root, dir))
+	if err == nil {
 		m.summaries[dir] = s
 	}
-	return m.summaries[dir]
+	return s, err
 }
 
 // runs returns the summaries of runs that are of one machine.
@@ -61,9 +70,11 @@ func (m *maker) within(dir string) (dirs []string) {
 
 // first returns what a folder has of a stack at a workload, and the run that asked first. Both are nothing if none did.
 func (m *maker) first(dir, work, stack string) (report.Summary, *report.Led) {
-	for _, s := range m.runs(m.within(dir)) {
+	dirs := m.within(dir)
+	for i, s := range m.runs(dirs) {
 		for _, a := range s.Timed() {
 			if a.Workload == work && a.Stack == stack {
+				m.show(dirs[i], a.Answer)
 				return s, &a
 			}
 		}
@@ -110,23 +121,29 @@ type repeat struct {
 // kin are the recorded runs of one kind that made the same comparison, the lowest ratio first.
 type kin []repeat
 
-// kind is a comparison and how it was made. Callers who last have a ratio of CPU time, and servers apart a load.
+// kind is a comparison and how it was made.
 type kind struct {
 	workload, stack string
-	lasting, apart  bool
 	conditions
 }
 
 // conditions are what the comparisons of a range have in common: a range pools neither two releases of Go nor two major
-// versions of a library.
-type conditions struct{ base, release, majors, messages string }
+// versions of a library, nor machines of two numbers of CPUs, nor two ways of counting calls.
+type conditions struct{ base, release, majors, messages, cpus, counted string }
 
 func kindOf(s report.Summary, a report.Answer) kind {
-	return kind{a.Workload, a.Stack, a.Time.There() && a.CPU.There(), a.StackLoad != verdict.Load{},
-		conditionsOf(s, a.Stack)}
+	return kind{a.Workload, a.Stack, conditionsOf(s, a)}
 }
 
-func conditionsOf(s report.Summary, stack string) conditions {
+// counted is how the calls of an answer were counted, as far as its run tells. Whoever changes how calls are counted
+// adds here what tells the old way from the new one: figures of both are no range of one quantity. Callers who last
+// have a ratio of CPU time, which bursts of calls had not, and servers apart have a load. The estimator is left out: it
+// says how a process's ratio was made of its counts.
+func counted(_ report.Summary, a report.Answer) string {
+	return fmt.Sprintf("lasting=%t apart=%t", a.Time.There() && a.CPU.There(), a.StackLoad != verdict.Load{})
+}
+
+func conditionsOf(s report.Summary, a report.Answer) conditions {
 	messages := ""
 	if s.Call != nil {
 		messages = s.Call.Method // which is the same for all messages that were given as JSON
@@ -134,7 +151,7 @@ func conditionsOf(s report.Summary, stack string) conditions {
 			messages += fmt.Sprintf(" %.0f %.0f", bodies[0].Request, bodies[0].Reply)
 		}
 	}
-	return conditions{s.Base, noted(s, "go"), majors(s, stack), messages}
+	return conditions{s.Base, noted(s, "go"), majors(s, a.Stack), messages, cpus(s), counted(s, a)}
 }
 
 // majors are the major versions that a run had of a stack's libraries. They are unknown of the build of a stack, and of
@@ -209,19 +226,20 @@ func (m *maker) release(dir, release string) string {
 	return release
 }
 
-// among are the recorded runs that asked one question, by one of several workloads, in the conditions of a folder and
-// on a machine that others left alone. Where the folder's run found an ordinary load, they are of that rate. A rate
-// that was not kept does not count.
+// among are the recorded runs that asked one question, by one of several workloads, in the conditions in which a folder
+// asked it, and on a machine that others left alone. Where the folder's run found an ordinary load, they are of that
+// rate. A rate that was not kept does not count.
 func (m *maker) among(dir, stack string, works ...string) (all kin) {
-	s, rate := m.run(m.within(dir)[0]), 0.0
-	if a := m.find(dir, works[0], stack); a != nil {
-		rate = a.Rate
+	by := slices.IndexFunc(works, func(work string) bool { return m.find(dir, work, stack) != nil })
+	if by < 0 {
+		fail("%s has not measured %s at %s", dir, stack, strings.Join(works, " or "))
 	}
+	s, asked := m.first(dir, works[by], stack)
 	left := func(r repeat) bool {
-		return r.Others > verdict.BusyMachine || !r.Kept() || rate > 0 && r.Rate > 0 && r.Rate != rate
+		return r.Others > verdict.BusyMachine || !r.Kept() || asked.Rate > 0 && r.Rate > 0 && r.Rate != asked.Rate
 	}
 	for of, k := range m.recorded() {
-		if slices.Contains(works, of.workload) && of.stack == stack && of.conditions == conditionsOf(s, stack) {
+		if slices.Contains(works, of.workload) && of.stack == stack && of.conditions == conditionsOf(s, asked.Answer) {
 			all = append(all, slices.DeleteFunc(slices.Clone(k), left)...)
 		}
 	}
@@ -252,6 +270,26 @@ func (k kin) Calls() string {
 	var all []float64
 	for _, r := range k {
 		all = append(all, 1/r.Timed().Ratio)
+	}
+	return tenths(all)
+}
+
+// each are the runs of several folders that asked one question about messages of their own, so that no range of records
+// has them both.
+func (m *maker) each(work, stack string, dirs ...string) (all kin) {
+	for _, dir := range dirs {
+		s, _ := m.first(dir, work, stack)
+		all = append(all, repeat{dir, machine(s), *m.led(dir, work, stack)})
+	}
+	return all
+}
+
+// bodies is the range of the JSON of request and reply together, in kB, over runs with messages of their own.
+func (m *maker) bodies(dirs ...string) string {
+	var all []float64
+	for _, dir := range dirs {
+		b := m.run(dir).Call.Bodies[0]
+		all = append(all, kilo(b.Request+b.Reply))
 	}
 	return tenths(all)
 }
@@ -400,6 +438,12 @@ func (m *maker) source(dirs ...string) string {
 func machine(s report.Summary) string {
 	return fmt.Sprintf("%s, %s virtual cores", strings.ReplaceAll(noted(s, "cpu"), "-", " "), noted(s, "cores"))
 }
+
+// quota is noted of a container that may use fewer CPUs than the machine has: how many.
+const quota = "quota"
+
+// cpus is how many CPUs a run could use.
+func cpus(s report.Summary) string { return cmp.Or(noted(s, quota), noted(s, "cores")) }
 
 // noted is a value of a run's environment.
 func noted(s report.Summary, name string) string {

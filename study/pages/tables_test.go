@@ -190,6 +190,7 @@ func TestRunsOfOneKind(t *testing.T) {
 		want   string
 	}{
 		"another machine":       {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
+		"more CPUs":             {func(s *report.Summary) { s.Environment[1] = "cores=16" }, "1.70 (1)"},
 		"another release of Go": {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.70 (1)"},
 		"another base":          {func(s *report.Summary) { s.Base = "rawtcp" }, "1.70 (1)"},
 		"another method":        {func(s *report.Summary) { s.Call = &report.Call{Method: "a.B/C"} }, "1.70 (1)"},
@@ -224,14 +225,24 @@ func TestMessagesOfOneKind(t *testing.T) {
 	require.NotEqual(t, with(1605), with(98969))
 }
 
-// TestAmong: records of one question are pooled over its workloads and all machines, with one release of Go. Hours in
-// which other programs used the machine don't count.
+// TestAmong: records of one question are pooled over its workloads and all machines of as many CPUs, with one release
+// of Go and one way of counting. Hours in which other programs used the machine don't count.
 func TestAmong(t *testing.T) {
 	for reason, c := range map[string]struct {
 		change func(s *report.Summary)
 		want   string
 	}{
-		"another machine":            {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
+		"another machine": {func(s *report.Summary) { s.Environment[0] = "cpu=Another" }, "1.60–1.70 (2)"},
+		"more CPUs":       {func(s *report.Summary) { s.Environment[1] = "cores=16" }, "1.60 (1)"},
+		"as many of them": {func(s *report.Summary) {
+			s.Environment[1] = "cores=16"
+			s.Environment = append(s.Environment, "quota=2")
+		}, "1.60–1.70 (2)"},
+		"fewer of them": {func(s *report.Summary) {
+			s.Environment = append(s.Environment, "quota=1")
+		}, "1.60 (1)"},
+		"callers who last":           {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.60 (1)"},
+		"a server apart":             {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.60 (1)"},
 		"another of its workloads":   {func(s *report.Summary) { s.Answers[0].Workload = "alike" }, "1.60–1.70 (2)"},
 		"a workload of another":      {func(s *report.Summary) { s.Answers[0].Workload = "other" }, "1.60 (1)"},
 		"another stack":              {func(s *report.Summary) { s.Answers[0].Stack = "rawtcp" }, "1.60 (1)"},
@@ -245,6 +256,11 @@ func TestAmong(t *testing.T) {
 		asked := `among "quiet/workloads" "grpcprotobuf" "small-1-caller" "alike"`
 		require.Equal(t, c.want, filled(t, root, asked), reason)
 	}
+	require.Equal(t, "1.60 (1)", filled(t, record(t), `among "quiet/workloads" "grpcprotobuf" "alike" "small-1-caller"`),
+		"the folder need not have asked by the first name")
+	_, err := fill(record(t), `{{among "quiet/workloads" "grpcprotobuf" "alike" "other"}}`)
+	require.ErrorContains(t, err, "quiet/workloads has not measured grpcprotobuf at alike or other")
+
 	root := another(t, func(s *report.Summary) { s.Answers[0].Rate = 1000 })
 	for at, want := range map[float64]string{1000: "1.60–1.70 (3)", 2000: "1.60–1.70 (2)"} {
 		s, err := report.Read(root + "/more")
@@ -353,6 +369,42 @@ func TestRecordsOfClaims(t *testing.T) {
 		made := filled(t, root, `$c := claims "quiet"}}{{$c.In "`+folder+`"}}{{`+figure+`}}{{$c.Verdict 1}}{{$c.Figures`)
 		require.Contains(t, made, "| "+want)
 	}
+}
+
+// TestMedianLatency: sentences have the verdicts of reports, and none counts a sweep in which gRPC's latency is
+// somewhere higher.
+func TestMedianLatency(t *testing.T) {
+	for ratio, want := range map[float64][2]string{
+		0.92: {"8% lower", "2 of 2, 0 open"}, 1.5: {"50% higher", "has a higher median latency"},
+		1.01: {"undecided", "0 of 2, 2 open"},
+	} {
+		root := record(t)
+		again(t, root, "rates", "rates", func(s *report.Summary) {
+			for i := range s.Answers {
+				s.Answers[i].Percentiles.P50 = verdict.Percentile{BaseNs: 100, CopyNs: 100, StackNs: 100 * ratio,
+					Ratio: ratio, Lo: ratio - 0.02, Hi: ratio + 0.02}
+			}
+		})
+		require.Equal(t, want[0], filled(t, root, `median (led "rates" "apart.rate.900" "grpcprotobuf")`))
+		made, err := fill(root, `{{with medians "rates"}}{{.Lower}} of {{.All}}, {{.Undecided}} open{{end}}`)
+		if err != nil {
+			made = err.Error()
+		}
+		require.Contains(t, made, want[1])
+	}
+	root := record(t)
+	require.Equal(t, "20% more", filled(t, root, `change (led "quiet" "small" "grpcprotobuf")`))
+	require.Equal(t, "50% less", filled(t, root, `change (led "quiet" "structured-1kB" "grpcprotobuf")`))
+}
+
+// TestOwnMessages: ranges over runs that each have messages of their own.
+func TestOwnMessages(t *testing.T) {
+	root := record(t)
+	again(t, root, "own2", "own2", func(s *report.Summary) {
+		s.Call.Bodies[0].Request, s.Call.Bodies[0].Reply = 2000, 600
+	})
+	require.Equal(t, "1.1 to 1.2", filled(t, root, `(each "call" "grpcprotobuf" "own" "own2").Calls`))
+	require.Equal(t, "0.1 to 2.6", filled(t, root, `bodies "own" "own2"`))
 }
 
 // TestRates: a rate that was not kept says so. Calls a second are of callers who call again at once.

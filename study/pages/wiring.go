@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,9 @@ import (
 
 var ofProcs = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
 
-// does is what a call is, with the rate that its run found for it.
+// does is what a call is, with the rate that its run found for it. The title of another has it.
 func does(a report.Led) string {
-	if a.Rate > 0 {
+	if a.Rate > 0 && !strings.Contains(a.Does, " a second") {
 		return a.Does + ": " + grouped(a.Rate) + " a second"
 	}
 	return a.Does
@@ -82,6 +83,48 @@ func waited(a report.Led, p verdict.Percentile) string {
 	return both(p)
 }
 
+// median is by how much a stack's median latency differs from the base's, by the verdict that a report has of it.
+func median(a *report.Led) string {
+	switch f := a.Waits(a.Percentiles.P50); f.Verdict {
+	case verdict.Less:
+		return changed(f.Ratio) + " lower"
+	case verdict.More:
+		return changed(f.Ratio) + " higher"
+	default:
+		return report.Says(f.Verdict)
+	}
+}
+
+// changed is how far a ratio is from 1, in percent.
+func changed(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*math.Abs(ratio-1)) }
+
+// change is changed with its direction, of what a stack takes.
+func change(a *report.Led) string {
+	return changed(a.Ratio) + map[bool]string{true: " less", false: " more"}[a.Ratio < 1]
+}
+
+// medians counts the loads of sweeps, and at how many of them gRPC's median latency is lower.
+type medians struct{ Lower, All int }
+
+// Undecided are those where neither is lower.
+func (d medians) Undecided() int { return d.All - d.Lower }
+
+// medians are of the verdicts that the reports have. It fails if one of them is that gRPC's latency is higher.
+func (m *maker) medians(dirs ...string) (d medians) {
+	for _, dir := range dirs {
+		for _, a := range m.whole(dir).Of("grpcprotobuf") {
+			switch a.Waits(a.Percentiles.P50).Verdict {
+			case verdict.More:
+				fail("%s has a higher median latency of gRPC at %s", dir, a.Workload)
+			case verdict.Less:
+				d.Lower++
+			}
+			d.All++
+		}
+	}
+	return d
+}
+
 // answered is how many calls a second callers made who call again at once, with the base and with the stack. At a
 // planned rate both answer as many as the workload's title says.
 func (m *maker) answered(dir string, a report.Led) string {
@@ -144,12 +187,13 @@ func (m *maker) caption(dir, how string, all []report.Led) string {
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
 func (m *maker) environment(file string) (s report.Summary, cores string) {
-	line, _ := m.line(file, []string{"# date="})
 	procs := ofProcs.FindStringSubmatch(m.read(file))
 	if procs == nil {
 		fail("%s has no row", file)
 	}
-	s.Environment = strings.Fields(strings.TrimPrefix(line, "# "))
+	if s = m.header(file); s.Environment == nil {
+		fail("%s does not say where it was measured", file)
+	}
 	return s, "GOMAXPROCS " + cmp.Or(procs[1], "1")
 }
 

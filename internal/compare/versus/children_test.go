@@ -2,11 +2,13 @@ package versus
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	}
 	if os.Getenv(child.Variable) == child.Serves {
-		if child.Serve(os.Stdin, os.Stdout, []rpcbench.Stack{worker("rests", 0), worker("works", works)}) != nil {
+		if child.Serve(os.Stdin, os.Stdout, []rpcbench.Stack{rawtcp.New(), worker("rests", 0), worker("works", works)}) != nil {
 			os.Exit(1)
 		}
 		return
@@ -61,7 +63,18 @@ func find(name string) (rpcbench.Stack, error) {
 	case "fails": // in the third block
 		return inBlock(3, func() error { return errors.New("the server died") }), nil
 	case "killed":
-		return inBlock(3, func() error { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} }), nil
+		return inBlock(3, killed), nil
+	case "leaves servers": // whose addresses it tells before it is killed
+		return testkit.Dialling(inBlock(2, killed), func(c *rpcbench.ClientConfig) {
+			dial := c.DialContext
+			c.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dial(ctx, network, addr)
+				if err == nil {
+					err = tell(os.Getenv(serversEnv), conn.RemoteAddr().String())
+				}
+				return conn, err
+			}
+		}), nil
 	case "bytes1000": // takes users with so many bytes
 		return testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
 			return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
@@ -79,6 +92,26 @@ func find(name string) (rpcbench.Stack, error) {
 		return inBlock(1, func() error { select {} }), nil
 	}
 	return rpcbench.Stack{}, errors.New("no stack is called " + name)
+}
+
+// serversEnv names a file for addresses of servers.
+const serversEnv = "RPCBENCH_TEST_SERVERS"
+
+// tell appends a line to a file.
+func tell(name, line string) error {
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(file, line)
+		err = cmp.Or(err, file.Close())
+	}
+	return err
+}
+
+// killed ends this process as nobody can foresee.
+func killed() error {
+	p, _ := os.FindProcess(os.Getpid())
+	_ = p.Kill()
+	select {}
 }
 
 // inBlock is rawtcp, whose calls do what is said from the n-th block on: each block has a fixture of its own.
@@ -251,6 +284,32 @@ func TestFailures(t *testing.T) {
 				require.ErrorContains(t, err, test.want)
 			}
 		})
+	}
+}
+
+// The servers of a process that is killed end with it, on a Unix socket too.
+func TestServersOfAKilledProcess(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		file := filepath.Join(t.TempDir(), "servers")
+		t.Setenv(serversEnv, file)
+		s := spec("leaves servers", "leaves servers")
+		s.Workload = workload.Workload{Apart: true, Unix: network == "unix"}
+		_, err := Run(t.Context(), s, Program{})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "\n")
+		told, err := os.ReadFile(file)
+		require.NoError(t, err)
+		servers := slices.Compact(slices.Sorted(strings.FieldsSeq(string(told))))
+		require.Len(t, servers, 2, "each arm has its own")
+		for _, addr := range servers {
+			require.Eventually(t, func() bool {
+				conn, err := net.Dial(network, addr)
+				if err == nil {
+					_ = conn.Close()
+				}
+				return err != nil
+			}, time.Minute, 10*time.Millisecond, "a server goes on at %s", addr)
+		}
 	}
 }
 

@@ -164,11 +164,7 @@ func (c *callers) caller(i, warm int, warmed func()) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	if c.begins != nil {
-		timer.Reset(c.begins[i])
-		select {
-		case <-timer.C:
-		case <-c.over.passed:
-		}
+		c.wait(timer, c.begins[i])
 	}
 	for j, now := 0, time.Since(c.began); c.limit.Load() > 0; j++ {
 		due := now
@@ -177,11 +173,8 @@ func (c *callers) caller(i, warm int, warmed func()) {
 				return
 			}
 			due = plan[j]
-			if timer.Reset(due - now); due > now {
-				select {
-				case <-timer.C:
-				case <-c.over.passed:
-				}
+			if due > now {
+				c.wait(timer, due-now)
 				now = time.Since(c.began)
 			}
 		}
@@ -209,6 +202,15 @@ func (c *callers) caller(i, warm int, warmed func()) {
 			c.record(batch[:])
 			filled, now = 0, time.Since(c.began)
 		}
+	}
+}
+
+// wait waits, unless the callers end meanwhile.
+func (c *callers) wait(timer *time.Timer, d time.Duration) {
+	timer.Reset(d)
+	select {
+	case <-timer.C:
+	case <-c.over.passed:
 	}
 }
 

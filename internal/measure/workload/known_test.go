@@ -55,7 +55,7 @@ func TestLookCounts(t *testing.T) {
 		{workload: "cold", procs: procs},
 	} {
 		t.Run(c.workload, func(t *testing.T) {
-			w, ok := named(workload.Rows(false), c.workload)
+			w, ok := named(workload.Rows(true), c.workload)
 			require.True(t, ok)
 			w.Procs = c.procs
 			look := func(objects int) (f workload.Facts, seen map[int]bool) {

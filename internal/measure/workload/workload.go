@@ -43,8 +43,12 @@ func (p Planned) At(rates map[string]float64) Workload {
 // Check is Workload.Check for what is measured in windows of a thousand planned calls, which last two seconds at most
 // unless a call takes long.
 func (p Planned) Check() error {
-	if p.Rate > 0 && p.Rate < LeastRate {
+	switch {
+	case p.Rate > 0 && p.Rate < LeastRate:
 		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", p.Rate, LeastRate)
+	case p.Rate != 0 && !(p.Rate > 0 && p.Rate <= latency.MaxRate):
+		return refuse("%s lies between %d and %d calls per second: %v does not", Field("Rate"), LeastRate,
+			int(latency.MaxRate), p.Rate)
 	}
 	if p.Ordinary {
 		p.Rate = LeastRate // the least that may be found
@@ -53,8 +57,8 @@ func (p Planned) Check() error {
 		return err
 	}
 	if most := p.MostRate(); p.Rate > most {
-		return fmt.Errorf("a workload's Callers can make %.0f calls a second, as each of %d takes %v and more: give %.0f "+
-			"callers or more for %v a second", most, p.AtOnce(), p.delay(), math.Ceil(float64(p.AtOnce())*p.Rate/most), p.Rate)
+		return refuse("%s can make %.0f calls a second, as each of %d takes %v and more: give %.0f callers or more for %v a "+
+			"second", Field("Callers"), most, p.AtOnce(), p.delay(), math.Ceil(float64(p.AtOnce())*p.Rate/most), p.Rate)
 	}
 	return nil
 }
@@ -167,8 +171,11 @@ func (w Workload) delay() time.Duration {
 	return w.Wait + trips*link.RTT + time.Duration(2*8e9*float64(w.bytes())/link.Rate)
 }
 
-// LeastRate is the least Rate of a Planned workload.
-const LeastRate = 500
+// LeastRate is the least Rate of a Planned workload. Most are the callers, the connections and the cores at most.
+const (
+	LeastRate = 500
+	Most      = 1000
+)
 
 const (
 	each        = 4           // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
@@ -265,36 +272,37 @@ func (w Workload) checkStreams(t rpcbench.Traits) error {
 
 // Check refuses numbers that make no sense, and what no stack can do.
 func (w Workload) Check() error {
-	const most = 1000
 	for _, n := range []struct {
-		name        string
-		value, most int
+		name  Field
+		value int
 	}{
-		{"Callers", w.Callers, most}, {"Conns", w.Conns, most}, {"Procs", w.Procs, most},
+		{"Callers", w.Callers}, {"Conns", w.Conns}, {"Procs", w.Procs},
 	} {
-		if n.value < 0 || n.value > n.most {
-			return fmt.Errorf("a workload's %s lies between 0 and %d: %d does not", n.name, n.most, n.value)
+		if n.value < 0 || n.value > Most {
+			return refuse("%s lies between 0 and %d: %d does not", n.name, Most, n.value)
 		}
 	}
 	other := w.NewConn || w.Structured() || w.Invalid || w.Deadline || w.Headers || w.Rate != 0
 	switch {
 	case w.Payload != "" && !w.Structured() && w.Bytes() == 0:
 		_, err := Size(w.Payload)
-		return fmt.Errorf("a workload's Payload: %w, or name a structured message: flex.empty, flex.complex, flex.1kB, "+
-			"flex.10kB or drawn", err)
+		return refuse("%s: %v, or name a structured message: flex.empty, flex.complex, flex.1kB, flex.10kB or drawn",
+			Field("Payload"), err)
 	case w.Payload == Drawn && (w.NewConn || w.Link != ""):
-		return errors.New("a workload's drawn Payload takes a thousand calls: it goes without NewConn and Link")
+		return refuse("drawn %s takes a thousand calls: it goes without %s and %s", Field("Payload"), Field("NewConn"),
+			Field("Link"))
 	case w.Structured() && w.Invalid:
-		return errors.New("a workload's structured Payload is no user: it goes without Invalid")
+		return refuse("structured %s is no user: it goes without %s", Field("Payload"), Field("Invalid"))
 	case w.Stream && (other || w.Callers > 1 || w.Conns > 1):
-		return errors.New("a workload's Stream has one caller of valid users: it goes with TLS, Link and Payload alone")
+		return refuse("%s has one caller of valid users: it goes with %s, %s and %s alone", Field("Stream"), Field("TLS"),
+			Field("Link"), Field("Payload"))
 	case w.Wait < 0 || w.Wait > mostWait:
-		return fmt.Errorf("a workload's Wait lies between 0 and %v: %v does not", mostWait, w.Wait)
+		return refuse("%s lies between 0 and %v: %v does not", Field("Wait"), mostWait, w.Wait)
 	case w.NewConn && w.Conns > 1:
-		return errors.New("a workload's NewConn leaves no choice of Conns: each call has a connection of its own")
+		return refuse("%s leaves no choice of %s: each call has a connection of its own", Field("NewConn"), Field("Conns"))
 	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
-		return fmt.Errorf("a workload's Rate lies between %v and %v calls per second: %v does not",
-			latency.MinRate, int(latency.MaxRate), w.Rate)
+		return refuse("%s lies between %v and %v calls per second: %v does not", Field("Rate"), latency.MinRate,
+			int(latency.MaxRate), w.Rate)
 	case w.Link != "":
 		_, err := tap.FindLink(w.Link)
 		return err
@@ -382,34 +390,37 @@ func Also() map[string][]string {
 	return map[string][]string{"httpjson.default": {smallLoad, smallSaturated}, "httpjsoniter": {ownSmall}}
 }
 
-// Rows are the workloads of go test -bench: those of All, and some that rpcbench list does not show. A row has the
-// GOMAXPROCS of its label, so of workloads that differ in Procs alone the first one stays. A rate has no row, and a
-// server apart has none.
+// Rows are the workloads of go test -bench beside a small call: those that decide between stacks, or in full also the
+// others of All, and some that rpcbench list does not show. A row has the GOMAXPROCS of its label, so of workloads that
+// differ in Procs alone the first one stays. A rate has no row, and a server apart has none.
 func Rows(full bool) (rows []Workload) {
-	more := []Workload{
-		{Name: Small},
-		{Name: "small-50x20", Callers: 50, Conns: 20},
-		{Name: "mixed-50x20", Payload: "flex.complex", Callers: 50, Conns: 20},
-		{Name: "invalid", Invalid: true},
-		{Name: "deadline", Deadline: true},
-		{Name: "tls", TLS: true},
+	all := []Workload{{Name: "tls", TLS: true}}
+	for _, name := range []string{"structured-1kB", "bytes-10kB", "stream"} {
+		w, _ := In(All(), name)
+		all = append(all, w.Workload)
 	}
+	all = append(all, Workload{Name: "small-100-callers", Callers: 100})
 	if full {
-		more = append(more,
+		all = append(all,
+			Workload{Name: Small},
+			Workload{Name: "small-50x20", Callers: 50, Conns: 20},
+			Workload{Name: "mixed-50x20", Payload: "flex.complex", Callers: 50, Conns: 20},
+			Workload{Name: "invalid", Invalid: true},
+			Workload{Name: "deadline", Deadline: true},
 			Workload{Name: "small-8x8", Callers: 8, Conns: 8},
 			Workload{Name: "small-64x20", Callers: 64, Conns: 20},
 			Workload{Name: "empty", Payload: "flex.empty"},
 			Workload{Name: "empty-50x20", Payload: "flex.empty", Callers: 50, Conns: 20},
 			Workload{Name: "bytes-100B", Payload: "100B"},
 			Workload{Name: "link-4g", Link: "4g"})
-	}
-	seen := map[Workload]bool{}
-	for _, w := range All() {
-		if !w.Ordinary {
-			more = append(more, w.Workload)
+		for _, w := range All() {
+			if !w.Ordinary {
+				all = append(all, w.Workload)
+			}
 		}
 	}
-	for _, w := range more {
+	seen := map[Workload]bool{}
+	for _, w := range all {
 		w.Procs = 0
 		same := w
 		same.Name, same.Title = "", ""

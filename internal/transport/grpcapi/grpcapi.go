@@ -5,6 +5,7 @@ package grpcapi
 import (
 	"context"
 	"net"
+	"net/netip"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -128,7 +129,7 @@ func DialAll[U, R, F any](config rpcbench.ClientConfig, conn func(*grpc.ClientCo
 		options = append(options, grpc.WithUserAgent(h.UserAgent), grpc.WithUnaryInterceptor(addHeaders(h)))
 	}
 	for range config.Conns {
-		cc, err := grpc.NewClient(config.Addr, options...)
+		cc, err := grpc.NewClient(target(config.Addr), options...)
 		if err != nil {
 			return nil, err
 		}
@@ -137,6 +138,16 @@ func DialAll[U, R, F any](config rpcbench.ClientConfig, conn func(*grpc.ClientCo
 		conns = append(conns, c)
 	}
 	return conns, nil
+}
+
+// target has the dialer resolve a name, as it does for every other stack. grpc-go's own resolver also asks for a TXT
+// record, the service config, and each new connection would wait for that. It asks nothing about an IP address, which
+// stays as most users write it.
+func target(addr string) string {
+	if _, err := netip.ParseAddrPort(addr); err != nil {
+		return "passthrough:///" + addr
+	}
+	return addr
 }
 
 func addHeaders(h *rpcbench.Headers) grpc.UnaryClientInterceptor {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/rpcbench/rpcbench"
@@ -150,3 +153,59 @@ func TestOtherFailures(t *testing.T) {
 }
 
 func fromUser(u rpcbench.User) *userv1.User { return binding.Convert[userv1.User](&u) }
+
+// A server given by name costs a connection no lookup that other stacks don't make: the dialer resolves the name, and
+// nobody asks for a TXT record. The name is the authority, except over TLS, where that is the certificate's.
+func TestNoResolverIsAsked(t *testing.T) {
+	var asked, dialled, authorities []string
+	resolver := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = resolver })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, addr string) (net.Conn, error) {
+		asked = append(asked, addr) // where the file of hosts has no answer
+		return nil, errors.New("no name server")
+	}}
+	see := grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any,
+		error) {
+		of, _ := metadata.FromIncomingContext(ctx)
+		authorities = append(authorities, of[":authority"]...)
+		return next(ctx, req)
+	})
+	stack := testkit.Dialling(Transport{Serve: OwnServer}.Stack("named", []grpc.ServerOption{see}),
+		func(config *rpcbench.ClientConfig) {
+			dial := config.DialContext
+			config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dialled = append(dialled, addr)
+				return dial(ctx, network, addr)
+			}
+		})
+	for _, c := range []struct {
+		why, host string
+		tls       bool
+	}{
+		{"an address", "127.0.0.1", false}, {"an address over TLS", "127.0.0.1", true},
+		{"a name", "localhost", false}, {"a name over TLS", "localhost", true},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			server, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{TLS: c.tls})
+			require.NoError(t, err)
+			defer server.Close()
+			_, port, err := net.SplitHostPort(server.Addr)
+			require.NoError(t, err)
+			addr := net.JoinHostPort(c.host, port)
+			config, authority := rpcbench.Config{TLS: c.tls, Remote: addr}, addr
+			if state, ok := server.TLS(); ok {
+				config.Certificate, authority = state.PeerCertificates[0].Raw, "rpcbench.test"
+			}
+			asked, dialled, authorities = nil, nil, nil
+			f, err := rpcbench.Start(t.Context(), stack, config)
+			require.NoError(t, err)
+			defer f.Close()
+			require.Empty(t, asked)
+			require.Equal(t, []string{addr}, slices.Compact(dialled))
+			require.Equal(t, []string{authority}, slices.Compact(authorities))
+			if state, ok := f.TLS(); ok {
+				require.Equal(t, "rpcbench.test", state.ServerName)
+			}
+		})
+	}
+}
