@@ -2,8 +2,8 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
@@ -42,14 +42,20 @@ type Share struct {
 }
 
 func (s Share) String() string {
-	return fmt.Sprintf("%d %% (%d–%d)", percents(s.Share), percents(s.Lo), percents(s.Hi))
+	return fmt.Sprintf("%s %% (%s–%s)", s.percent(s.Share), s.percent(s.Lo), s.percent(s.Hi))
 }
 
 // Stack is the share of all that is not the handler.
-func (s Share) Stack() string { return fmt.Sprintf("%d %%", 100-percents(s.Share)) }
+func (s Share) Stack() string { return s.percent(1-min(1, s.Share)) + " %" }
 
-// percents of a share that noise may have made more than all.
-func percents(share float64) int { return int(math.RoundToEven(100 * min(1, share))) }
+// percent has a decimal where the handler is less than a tenth of a call. Noise may have made a share more than all.
+func (s Share) percent(share float64) string {
+	decimals := 0
+	if s.Share < 0.1 {
+		decimals = 1
+	}
+	return strconv.FormatFloat(100*min(1, share), 'f', decimals, 64)
+}
 
 // Span is a median with its 95 % interval, in nanoseconds.
 type Span struct {

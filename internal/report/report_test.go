@@ -361,10 +361,10 @@ func TestShares(t *testing.T) {
 	require.Empty(t, s.Shares())
 	require.Nil(t, new(Call).Handlers())
 	s.Call = &Call{Bodies: []Body{
-		{Stack: "httpjson", Handler: &Share{Share: 0.625, Lo: 0.6, Hi: 0.64}},
+		{Stack: "httpjson", Handler: &Share{Share: 0.0034, Lo: 0.003, Hi: 0.0041}},
 		{Stack: "httpjsoniter", Handler: &Share{Share: 0.5, Lo: 0.4, Hi: 0.6}},
 		{Stack: "grpcprotobuf", Handler: &Share{Share: 1.01, Lo: 0.98, Hi: 1.03}}}}
-	require.Equal(t, []string{"Of the CPU of your call over JSON your handler is 62 % (60–64), the stack 38 %.",
+	require.Equal(t, []string{"Of the CPU of your call over JSON your handler is 0.3 % (0.3–0.4), the stack 99.7 %.",
 		"Of the CPU of your call over gRPC your handler is 100 % (98–100), the stack 0 %."}, s.Shares())
 	require.Len(t, s.Call.Handlers().Rows, 3)
 	s.Call.Bodies = s.Call.Bodies[1:2]
