@@ -18,9 +18,10 @@ type Method[Q, A any] struct {
 	Requests []*Q
 	Replies  []*A // Replies[i] answers Requests[i]; may be nil with Handle
 
-	// Handle is your handler. Several callers run it at a time. ServerConfig.Wait comes before it. Without Replies, each
-	// Dial's first client asks it once for each request, directly and not through the stack, and compares every reply
-	// with that answer. So an answer must follow from its request alone; what varies by design, Equal leaves out.
+	// Handle is your handler. Several callers run it at a time. ServerConfig.Wait comes before it. Without Replies, the
+	// stack's first Dial asks it once for each request, directly and not over the wire, and every reply is compared with
+	// that answer. So an answer must follow from its request alone; what varies by design, Equal leaves out. Handle may
+	// change its request, and must not change its answer later.
 	//
 	// An *Error with one of the package's codes reaches the caller with this code, and so do errors of package context.
 	// Any other error is Internal. So are a panic, and an answer that is nil without an error.

@@ -54,7 +54,10 @@ func (p plan) call(ctx context.Context) (call *report.Call, warnings []string, e
 	if err != nil {
 		return nil, nil, fmt.Errorf("run: %w", err)
 	}
-	shares, err := handlers(ctx, p.seed, all)
+	var shares map[string]*report.Share
+	if p.servers == nil {
+		shares, err = handlers(ctx, p.seed, all)
+	}
 	if err != nil && ctx.Err() == nil { // all else is known
 		warnings, err = []string{fmt.Sprintf("how much of a call the handler is, is not known: %v", err)}, nil
 	}
