@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,14 +138,16 @@ func busy(t *testing.T) handle {
 
 // TestHandleConformance: a stack is judged by what it does itself, and not by what its handler does.
 func TestHandleConformance(t *testing.T) {
-	for _, s := range handledStacks(busy(t), same) {
-		t.Run(s.Name, func(t *testing.T) {
-			if testing.Short() && s.Name != "httpjson" && s.Name != "grpcprotobuf.converted" {
-				t.Skip("the others take their time")
-			}
-			stacktest.Conformance(t, s)
-		})
+	for _, s := range families(handledStacks(busy(t), same)) {
+		t.Run(s.Name, func(t *testing.T) { stacktest.Conformance(t, s) })
 	}
+}
+
+// families are one stack of each family.
+func families(all []rpcbench.Stack) []rpcbench.Stack {
+	return slices.DeleteFunc(all, func(s rpcbench.Stack) bool {
+		return !slices.Contains([]string{"httpjson", "grpcprotobuf.converted", "connectrpc2.converted"}, s.Name)
+	})
 }
 
 // TestFaultsBesideAHandler: a handler excuses nothing that the stack does.
@@ -178,7 +181,7 @@ func TestAnswersThatVary(t *testing.T) {
 		r.Message = fmt.Sprintf("answer %07d", n.Add(1))
 		return r, nil
 	}
-	for _, s := range handledStacks(counted, func(want, got string) bool { return len(want) == len(got) }) {
+	for _, s := range families(handledStacks(counted, func(want, got string) bool { return len(want) == len(got) })) {
 		for check, says := range map[string]string{
 			"traffic":                  "the answers of Handle vary",
 			"changed replies":          "the answers of Handle vary",
@@ -187,7 +190,8 @@ func TestAnswersThatVary(t *testing.T) {
 			"codec":                    "",
 		} {
 			t.Run(s.Name+"/"+check, func(t *testing.T) {
-				if !strings.Contains(check, "repl") && strings.Contains(environ.Build(), "-race") {
+				pools := check != "traffic" && check != "changed replies"
+				if pools && strings.Contains(environ.Build(), "-race") {
 					t.Skip("the race detector drops objects from pools at random")
 				}
 				err := run(check, s)
