@@ -68,6 +68,14 @@ type dials struct {
 	tls     atomic.Pointer[tls.ConnectionState] // of the newest handshake
 	shaken  atomic.Int64                        // handshakes that are complete
 	newest  []atomic.Pointer[net.Conn]          // to a server elsewhere, a ring of them: more than are open at a time
+	meeting atomic.Pointer[meeting]             // of the first dials; nil when it is over
+}
+
+// meeting is where a dial waits until all declared connections are dialled. On a machine with many cores a call would
+// else end, and leave its connection to the next, before so many have begun.
+type meeting struct {
+	full chan struct{}
+	end  func()
 }
 
 // local is a fixture's server in this process.
@@ -84,6 +92,7 @@ const (
 	maxBursts    = 1000 // of calls, to open the connections: many times what any stack took
 	startLimit   = 10 * time.Second
 	serveGrace   = 100 * time.Millisecond // for a Serve that fails: calls may fail before it returns its error
+	meetingLimit = 200 * time.Millisecond // for a stack that dials one connection after the other
 	closeTimeout = 10 * time.Second       // for Serve to return after Close
 )
 
@@ -294,6 +303,14 @@ func (f *Fixture) connect() error {
 		}
 	}
 	declared, errs := int64(len(calls)), make([]error, len(calls))
+	if !f.Stack.Traits.Reconnects {
+		full := make(chan struct{})
+		m := &meeting{full, sync.OnceFunc(func() { close(full) })}
+		f.dials.meeting.Store(m)
+		defer time.AfterFunc(meetingLimit, m.end).Stop()
+		defer f.dials.meeting.Store(nil)
+		defer m.end()
+	}
 	for burst := 0; burst < maxBursts && f.Accepted() <= declared; burst++ {
 		var ended sync.WaitGroup
 		for i, call := range calls {
@@ -349,6 +366,12 @@ func (f *Fixture) dialContext(ctx context.Context, network, addr string) (net.Co
 		if f.closing.Load() {
 			return nil, errors.Join(net.ErrClosed, c.Close())
 		}
+	}
+	if m := f.dials.meeting.Load(); m != nil {
+		if place >= int64(f.dials.config.Conns) {
+			m.end()
+		}
+		<-m.full
 	}
 	return c, nil
 }

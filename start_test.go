@@ -680,3 +680,29 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 		err)
 	require.ErrorContains(t, err, "certificate")
 }
+
+// Connections are opened however early a call ends: here each begins a moment later than the one before it takes, as on a
+// machine with many cores, and would find that one's connection idle.
+func TestCallsThatEndEarlyOpenTheirConnections(t *testing.T) {
+	const conns = 5
+	for name, stack := range map[string]rpcbench.Stack{"httpjson": httpjson.New(), "grpcprotobuf": grpcprotobuf.New()} {
+		t.Run(name, func(t *testing.T) {
+			prepared := 0
+			late := testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
+				return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+					call, err := c.PrepareUser(u)
+					wait := time.Duration(prepared) * 3 * time.Millisecond
+					prepared++
+					return func(ctx context.Context) error {
+						<-time.After(wait)
+						return call(ctx)
+					}, err
+				}}
+			})
+			f, err := rpcbench.Start(t.Context(), late, rpcbench.Config{Conns: conns})
+			require.NoError(t, err)
+			require.EqualValues(t, conns, f.Accepted())
+			require.NoError(t, f.Close())
+		})
+	}
+}

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	}
 	if os.Getenv(child.Variable) == child.Serves {
-		if child.Serve(os.Stdin, os.Stdout, []rpcbench.Stack{rawtcp.New(), worker("rests", 0), worker("works", works)}) != nil {
+		served := []rpcbench.Stack{rawtcp.New(), worker("rests", 0), worker("works", works)}
+		if child.Serve(os.Stdin, os.Stdout, served) != nil {
 			os.Exit(1)
 		}
 		return
