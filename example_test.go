@@ -8,12 +8,16 @@ import (
 	"io"
 	"log"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -63,6 +67,67 @@ func ExampleStart_benchmark() {
 			}
 		}
 	}
+}
+
+// get and order are what the handler of ExampleMethod takes and returns.
+type get struct {
+	Number uint64 `json:"number"`
+}
+
+type order struct {
+	Item string `json:"item"`
+}
+
+// shop is a service: its state, and a handler.
+type shop struct {
+	mu     sync.RWMutex
+	orders map[uint64]order
+}
+
+func (s *shop) get(_ context.Context, q *get) (*order, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if o, ok := s.orders[q.Number]; ok {
+		return &o, nil
+	}
+	return nil, &rpcbench.Error{Code: rpcbench.Invalid, Message: "no such order"}
+}
+
+// Call a handler of your own over JSON, where it takes plain structs, and over gRPC, where these are converted from and
+// to generated messages. Package wrapperspb stands for the one that protoc-gen-go made of your .proto.
+func ExampleMethod() {
+	s := &shop{orders: map[uint64]order{1: {"anvil"}, 2: {"bench"}}}
+	plain := rpcbench.Method[get, order]{
+		Name:     "shop.v1.Orders/Get",
+		Requests: []*get{{1}, {2}},
+		Handle:   s.get,
+		Equal:    func(want, got *order) bool { return *want == *got },
+	}
+	generated := rpcbench.Converted(plain,
+		func(q *get) *wrapperspb.UInt64Value { return wrapperspb.UInt64(q.Number) },
+		func(q *wrapperspb.UInt64Value) *get { return &get{q.GetValue()} },
+		func(o *order) *wrapperspb.StringValue { return wrapperspb.String(o.Item) },
+		func(want, got *wrapperspb.StringValue) bool { return want.GetValue() == got.GetValue() })
+
+	ctx := context.Background()
+	for _, stack := range []rpcbench.Stack{
+		httpjson.Of(plain), httpjsoniter.Of(plain), grpcprotobuf.Of(generated),
+	} {
+		fixture, err := rpcbench.Start(ctx, stack, rpcbench.Config{TLS: true})
+		if err != nil {
+			log.Fatal(err)
+		}
+		call, err := fixture.Method.Prepare(1)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(stack.Name, call(ctx)) // a wrong reply is an error
+		fixture.Close()
+	}
+	// Output:
+	// httpjson <nil>
+	// httpjsoniter <nil>
+	// grpcprotobuf.converted <nil>
 }
 
 // Run a fixture over TLS. Its client verifies a certificate that is made for it.

@@ -16,6 +16,9 @@
 //
 // A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one from any stack.
 //
+// A [Method] is a method of your own, with your messages and, if you like, your handler. The function Of of a stack's
+// package makes a Stack of it.
+//
 // A [Call] is one request, which a client prepares once and which can be made as often as you like: see [Users]. Each
 // time it encodes and sends the request, receives and decodes the reply, and compares the two. Calls are what
 // benchmarks time.

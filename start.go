@@ -47,7 +47,8 @@ type Fixture struct {
 	Stack  Stack
 	Addr   string // host:port of the server, or the path of its Unix socket
 	Client Client
-	Users  Users // the Client, if the stack serves create-user; otherwise nil
+	Users  Users        // the Client, if the stack serves create-user; otherwise nil
+	Method MethodClient // the Client, if the stack serves a method of your own; otherwise nil
 
 	network string // tcp or unix
 	folder  string // of a socket that Start has made
@@ -179,15 +180,19 @@ func (f *Fixture) start(ctx context.Context, config Config) (step string, err er
 
 // call dials and connects. It returns the step that failed.
 func (f *Fixture) call(ctx context.Context) (step string, err error) {
-	if f.Client, err = f.Stack.client(f.dials.config); err != nil {
+	if f.Client, err = f.dial(ctx); err != nil {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
 	}
-	f.Users, _ = f.Client.(Users)
-	switch _, own := f.Client.(MethodClient); {
+	if f.Stack.Method != "" {
+		f.Method, _ = f.Client.(MethodClient)
+	} else {
+		f.Users, _ = f.Client.(Users)
+	}
+	switch {
 	case f.Stack.Method == "" && f.Users == nil:
 		return "dial", errors.New("the client of a stack that serves create-user lacks CreateUser or PrepareUser")
-	case f.Stack.Method != "" && !own:
+	case f.Stack.Method != "" && f.Method == nil:
 		return "dial", errors.New("the client of a stack with a Method is no MethodClient")
 	}
 	// A deadline of the calls would leave its trace in HTTP/2's header table: when ctx ends, the fixture is stopped.
@@ -200,6 +205,34 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 		}
 	}
 	return "connect", err
+}
+
+// dial makes the fixture's client. Where the stack has a Method, Dial may ask its Handle, which may never answer.
+func (f *Fixture) dial(ctx context.Context) (Client, error) {
+	if f.Stack.Method == "" {
+		return f.Stack.client(f.dials.config)
+	}
+	type dialled struct {
+		Client
+		err error
+	}
+	made := make(chan dialled)
+	go func() {
+		c, err := f.Stack.client(f.dials.config)
+		select {
+		case made <- dialled{c, err}:
+		case <-ctx.Done(): // nobody waits any more
+			if err == nil {
+				_ = c.Close()
+			}
+		}
+	}()
+	select {
+	case d := <-made:
+		return d.Client, d.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: does the Handle of %s answer?", context.Cause(ctx), f.Stack.Method)
+	}
 }
 
 // client dials.
@@ -263,7 +296,7 @@ func (f *Fixture) connect() error {
 		if f.Stack.Method == "" {
 			calls[i], err = f.Users.PrepareUser(Sample(connecting+i, 0))
 		} else {
-			calls[i], err = f.Client.(MethodClient).Prepare(connecting + i)
+			calls[i], err = f.Method.Prepare(connecting + i)
 		}
 		if err != nil {
 			return err

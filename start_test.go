@@ -31,6 +31,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
+	"github.com/rpcbench/rpcbench/stacktest"
 )
 
 func start(t *testing.T, stack rpcbench.Stack, config rpcbench.Config) *rpcbench.Fixture {
@@ -98,6 +99,12 @@ func TestClientsPrepareWhatTheStackServes(t *testing.T) {
 	unnamed.Method = ""
 	_, err = rpcbench.Start(t.Context(), unnamed, rpcbench.Config{})
 	require.ErrorContains(t, err, "httpjson: dial: the client of a stack that serves create-user lacks")
+	unnamed.Method = "test.v1.Users/Get"
+	of, users := stacktest.Start(t, unnamed, rpcbench.Config{}), stacktest.Start(t, httpjson.New(), rpcbench.Config{})
+	require.Equal(t, of.Client, of.Method)
+	require.Nil(t, of.Users)
+	require.Equal(t, users.Client, users.Users)
+	require.Nil(t, users.Method)
 }
 
 // freeAddr returns an address that nobody listens on.

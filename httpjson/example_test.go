@@ -40,7 +40,7 @@ func ExampleOf() {
 	}
 	defer fixture.Close()
 	for i := range 2 {
-		call, err := fixture.Client.(rpcbench.MethodClient).Prepare(i)
+		call, err := fixture.Method.Prepare(i)
 		fmt.Println(err, call(ctx))
 	}
 	// Output:

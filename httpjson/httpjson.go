@@ -74,8 +74,7 @@ func DefaultOf[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 
 func of[Q, A any](name string, m rpcbench.Method[Q, A], options httpapi.Options) rpcbench.Stack {
 	api := binding.Plain()
-	return httpapi.Of(
-		name, "http/json", jsonstd.Codec{}, m, jsonstd.Codec{}.Marshal, api.FromError, api.ToError, options)
+	return httpapi.Of(name, "http/json", binding.Structs(jsonstd.Codec{}), m, api.FromError, api.ToError, options)
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {

@@ -24,6 +24,6 @@ func Fastest() rpcbench.Stack {
 // Of makes a stack that serves and calls a method of your own as New does, with plain structs.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := binding.Plain()
-	return httpapi.Of("httpjsoniter", "http/json", jsoniter.Compatible(), m, jsoniter.Compatible().Marshal, api.FromError,
-		api.ToError, httpapi.Options{})
+	return httpapi.Of("httpjsoniter", "http/json", binding.Structs(jsoniter.Compatible()), m, api.FromError, api.ToError,
+		httpapi.Options{})
 }

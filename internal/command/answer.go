@@ -109,7 +109,7 @@ func (p plan) run(ctx context.Context, l linked, out string, clock *clock) (f fi
 		f.facts = p.count(ctx, l, all, clock.part())
 	}
 	if err == nil && ctx.Err() == nil && p.summary(f).Measured() {
-		f.call, f.layers, err = p.describe(ctx, clock.part())
+		err = p.describe(ctx, &f, clock.part())
 	}
 	return p.ended(ctx, f, all, err)
 }
@@ -203,10 +203,13 @@ func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show sh
 	return facts
 }
 
-// describe has the messages and the layers of a method of one's own. Of create-user it has neither.
-func (p plan) describe(ctx context.Context, show show) (call *report.Call, layers string, err error) {
-	if call, err = p.call(ctx); call != nil && err == nil && p.servers == nil {
-		layers, err = p.layers(ctx, show)
+// describe finds the messages and the layers of a method of one's own. Of create-user it has neither.
+func (p plan) describe(ctx context.Context, f *findings, show show) (err error) {
+	var warnings []string
+	f.call, warnings, err = p.call(ctx)
+	f.warnings = append(f.warnings, warnings...)
+	if f.call != nil && err == nil && p.servers == nil {
+		f.layers, err = p.layers(ctx, show)
 	}
-	return call, layers, err
+	return err
 }

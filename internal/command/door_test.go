@@ -26,6 +26,12 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
+// converted is a stack as it would be named if it converted messages.
+func converted(s rpcbench.Stack) rpcbench.Stack {
+	s.Name += ".converted"
+	return s
+}
+
 func TestWhatIsComparedUnlessNamed(t *testing.T) {
 	for _, test := range []struct {
 		why         string
@@ -37,6 +43,10 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 			[]string{"grpcprotobuf"}},
 		{"no JSON", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New()}, "rawtcp", []string{"grpcprotobuf"}},
 		{"no gRPC", []rpcbench.Stack{rawtcp.New(), httpjson.New(), httpxml.New()}, "httpjson", []string{"rawtcp", "httpxml"}},
+		{"gRPC converts messages", []rpcbench.Stack{rawtcp.New(), httpjson.New(), converted(grpcprotobuf.New())}, "httpjson",
+			[]string{"grpcprotobuf.converted"}},
+		{"JSON converts messages", []rpcbench.Stack{rawtcp.New(), converted(httpjson.New()), grpcprotobuf.New()},
+			"httpjson.converted", []string{"grpcprotobuf"}},
 		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
 	} {
 		p := planned(t, program{stacks: test.stacks})

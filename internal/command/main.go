@@ -164,16 +164,20 @@ func (p program) find(names ...string) (found []rpcbench.Stack, err error) {
 
 // base is the stack that others are compared with unless one is named.
 func (p program) base() string {
-	if slices.Contains(p.names(), "httpjson") {
-		return "httpjson"
+	for _, name := range []string{"httpjson", "httpjson.converted"} {
+		if slices.Contains(p.names(), name) {
+			return name
+		}
 	}
 	return p.stacks[0].Name
 }
 
 // contestants are compared with the base unless some are named.
 func (p program) contestants() []string {
-	if slices.Contains(p.names(), "grpcprotobuf") {
-		return []string{"grpcprotobuf"}
+	for _, name := range []string{"grpcprotobuf", "grpcprotobuf.converted"} {
+		if slices.Contains(p.names(), name) {
+			return []string{name}
+		}
 	}
 	return p.names()
 }

@@ -15,46 +15,57 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 )
 
-// call describes the method that the stacks of a run serve: sizes, and the time of their codecs. nil is create-user.
-func (p plan) call(ctx context.Context) (*report.Call, error) {
+// call describes the method that the stacks of a run serve: sizes, the time of their codecs, and what a handler takes
+// of calls. nil is create-user.
+func (p plan) call(ctx context.Context) (call *report.Call, warnings []string, err error) {
 	names := []string{p.base}
-	for _, name := range p.contestants {
-		if build(name) == "" {
+	for _, name := range slices.Concat(p.contestants, slices.Sorted(maps.Keys(p.also))) {
+		if build(name) == "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	all, err := p.find(append(names, slices.Collect(maps.Keys(p.also))...)...)
+	all, err := p.find(names...)
 	if build(p.base) != "" || p.stacks[0].Method == "" {
-		return nil, nil // another build has other messages, and a user has none of one's own
+		return nil, nil, nil // another build has other messages, and a user has none of one's own
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	call, codecs := &report.Call{Method: all[0].Method}, make([]codec, len(all))
+	codecs := make([]codec, len(all))
+	call = &report.Call{Method: all[0].Method}
 	for i, s := range all {
 		if codecs[i], err = codecOf(ctx, s); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		body, err := codecs[i].sizes()
 		if err != nil {
-			return nil, fmt.Errorf("run: %s: %w", s.Name, err)
+			return nil, nil, fmt.Errorf("run: %s: %w", s.Name, err)
 		}
 		call.Made, call.Bodies = codecs[0].requests.MadeOf, append(call.Bodies, body)
 	}
 	times, err := codecTimes(ctx, p.seed, codecs)
 	if err != nil {
-		return nil, fmt.Errorf("run: %w", err)
+		return nil, nil, fmt.Errorf("run: %w", err)
+	}
+	var shares map[string]*report.Share
+	if p.servers == nil {
+		shares, err = handlers(ctx, p.seed, all)
+	}
+	if err != nil && ctx.Err() == nil { // all else is known
+		warnings, err = []string{fmt.Sprintf("how much of a call the handler is, is not known: %v", err)}, nil
 	}
 	for i := range times {
 		call.Bodies[i].Encode, call.Bodies[i].Decode = times[i][0], times[i][1]
+		call.Bodies[i].Handler = shares[all[i].Name]
 	}
-	return call, nil
+	return call, warnings, err
 }
 
 // codec encodes and decodes the messages of a stack's method.
@@ -69,7 +80,7 @@ func codecOf(ctx context.Context, s rpcbench.Stack) (codec, error) {
 	if err != nil {
 		return codec{}, err
 	}
-	requests, replies := f.Client.(rpcbench.MethodClient).Messages()
+	requests, replies := f.Method.Messages()
 	return codec{s, requests, replies}, f.Close()
 }
 
@@ -131,6 +142,20 @@ func codecTimes(ctx context.Context, seed uint64, stacks []codec) ([][2]report.S
 			return cmp.Or(s.requests.Decode(requests[n]), s.replies.Decode(replies[n]))
 		}})
 	}
+	by, err := inTurns(ctx, seed, arms, func(s timing.Slice) time.Duration { return s.Wall })
+	if err != nil {
+		return nil, err
+	}
+	all := make([][2]report.Span, len(stacks))
+	for arm := range arms {
+		all[arm/2][arm%2] = span(by[arm])
+	}
+	return all, nil
+}
+
+// inTurns measures arms block by block. Of each arm it returns an amount per op in each block.
+func inTurns(ctx context.Context, seed uint64, arms []timing.Arm, amount func(timing.Slice) time.Duration) (
+	by [][]float64, err error) {
 	pairing, err := timing.New(arms, 5*time.Millisecond, seed)
 	for i := 0; err == nil && i < blocks; i++ {
 		err = pairing.Block(ctx)
@@ -138,15 +163,68 @@ func codecTimes(ctx context.Context, seed uint64, stacks []codec) ([][2]report.S
 	if err != nil {
 		return nil, err
 	}
-	all := make([][2]report.Span, len(stacks))
-	for arm := range arms {
-		var ns []float64
-		for _, block := range pairing.Record().Blocks {
-			ns = append(ns, float64(block[arm].Wall)/float64(block[arm].Ops))
+	by = make([][]float64, len(arms))
+	for _, block := range pairing.Record().Blocks {
+		for arm, s := range block {
+			by[arm] = append(by[arm], float64(amount(s))/float64(s.Ops))
 		}
-		all[arm/2][arm%2] = span(ns)
 	}
-	return all, nil
+	return by, nil
+}
+
+// handlers are what the handlers of stacks take of calls, by the stack's name. A stack without a handler has none, and
+// where the system does not tell CPU time none has.
+func handlers(ctx context.Context, seed uint64, stacks []rpcbench.Stack) (shares map[string]*report.Share, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var arms []timing.Arm
+	var names []string
+	around := func(calls []rpcbench.Call) func() error {
+		n := 0
+		return func() error {
+			n = (n + 1) % len(calls)
+			return calls[n](context.Background())
+		}
+	}
+	for _, s := range stacks {
+		f, err := rpcbench.Start(ctx, s, rpcbench.Config{})
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		client, handles := f.Client.(interface{ Alone(i int) rpcbench.Call })
+		if !handles {
+			continue
+		}
+		var calls, alone []rpcbench.Call
+		for i := range corpus.Round {
+			call, err := f.Method.Prepare(i)
+			if err != nil {
+				return nil, err
+			}
+			calls, alone = append(calls, call), append(alone, client.Alone(i))
+		}
+		names = append(names, s.Name)
+		arms = append(arms, timing.Arm{Name: s.Name + " calls", Op: around(calls)},
+			timing.Arm{Name: s.Name + ", its handler alone", Op: around(alone)})
+	}
+	if _, told := cpu.Time(); arms == nil || !told {
+		return nil, nil
+	}
+	by, err := inTurns(ctx, seed, arms, func(s timing.Slice) time.Duration { return s.CPU })
+	if err != nil {
+		return nil, err
+	}
+	shares = map[string]*report.Share{}
+	for i, name := range names {
+		call, handler := by[2*i], by[2*i+1]
+		part := make([]float64, len(call))
+		for block := range call {
+			part[block] = handler[block] / call[block]
+		}
+		share := span(part)
+		shares[name] = &report.Share{Call: span(call), Handler: span(handler), Share: share.Ns, Lo: share.Lo, Hi: share.Hi}
+	}
+	return shares, nil
 }
 
 // explained is how long each stack is explained: in two processes to five, as long as it is timed.

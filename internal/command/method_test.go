@@ -1,6 +1,10 @@
 package command
 
 import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
@@ -44,4 +50,80 @@ func TestLayersAreOfOneCaller(t *testing.T) {
 	for _, q := range asked {
 		require.Equal(t, "call base other", q.Spec.Workload.Name+" "+strings.Join(q.Spec.Arms, " "))
 	}
+}
+
+// work takes some CPU time.
+func work(rounds int) (sum [32]byte) {
+	for range rounds {
+		sum = sha256.Sum256(sum[:])
+	}
+	return sum
+}
+
+// A handler's share is that of the handler alone: neither the stack's work nor what it converts is in it.
+func TestHandlersShare(t *testing.T) {
+	type text struct{ Text string }
+	method := func(rounds int) rpcbench.Method[text, text] {
+		return rpcbench.Method[text, text]{Name: "talk.v1.Talk/Say", Requests: []*text{{"a"}, {"b"}},
+			Equal: func(want, got *text) bool { return *want == *got },
+			Handle: func(_ context.Context, q *text) (*text, error) {
+				work(rounds)
+				return q, nil
+			}}
+	}
+	const much = 5000 // takes many times as long as the rest of a call
+	named := func(name string, s rpcbench.Stack) rpcbench.Stack {
+		s.Name = name
+		return s
+	}
+	same := func(q *text) *text { return q }
+	works := func(q *text) *text {
+		work(much)
+		return q
+	}
+	canned := method(0)
+	canned.Handle, canned.Replies = nil, canned.Requests
+	shares, err := handlers(t.Context(), 1, []rpcbench.Stack{
+		named("canned", httpjson.Of(canned)), named("heavy", httpjson.Of(method(much))),
+		named("converts", httpjson.Of(rpcbench.Converted(method(0), same, works, same, method(0).Equal))),
+	})
+	require.NoError(t, err)
+	require.Len(t, shares, 2)
+	require.Nil(t, shares["canned"])
+	for name, s := range shares {
+		require.Less(t, 0.0, s.Handler.Ns, name)
+		require.LessOrEqual(t, s.Lo, s.Share, name)
+		require.GreaterOrEqual(t, s.Hi, s.Share, name)
+		require.InDelta(t, s.Share, s.Handler.Ns/s.Call.Ns, 0.5, name)
+	}
+	require.Greater(t, shares["heavy"].Share, 0.5, "%+v", shares["heavy"])
+	require.Less(t, shares["converts"].Share, 0.5, "%+v", shares["converts"])
+}
+
+// A handler that can't be called directly costs a run its share, and nothing else.
+func TestHandlersThatNeedAServer(t *testing.T) {
+	asked := rpcbench.Method[rpcbench.User, rpcbench.Response]{Name: "test.v1.Users/Create",
+		Requests: []*rpcbench.User{{}}, Replies: []*rpcbench.Response{{}},
+		Equal: func(want, got *rpcbench.Response) bool { return want.Code == got.Code },
+		Handle: func(ctx context.Context, _ *rpcbench.User) (*rpcbench.Response, error) {
+			if ctx.Value(http.ServerContextKey) == nil {
+				return nil, errors.New("no server")
+			}
+			return new(rpcbench.Response), nil
+		}}
+	p := planned(t, program{stacks: []rpcbench.Stack{httpjson.Of(asked), httpjsoniter.Of(asked)}})
+	call, warnings, err := p.call(t.Context())
+	require.NoError(t, err)
+	require.Len(t, call.Bodies, 2)
+	require.Nil(t, call.Bodies[0].Handler)
+	require.Len(t, warnings, 1)
+	require.Regexp(t, "^how much of a call the handler is, is not known: .* handler alone.*: internal: no server$",
+		warnings[0])
+	asked.Handle = func(context.Context, *rpcbench.User) (*rpcbench.Response, error) { return new(rpcbench.Response), nil }
+	p = planned(t, program{stacks: []rpcbench.Stack{httpjson.Of(asked), httpjsoniter.Of(asked)}})
+	call, warnings, err = p.call(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	require.NotNil(t, call.Bodies[0].Handler)
+	require.NotNil(t, call.Bodies[1].Handler)
 }

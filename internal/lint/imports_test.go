@@ -112,7 +112,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestModulesOfAFixture: docs/fixtures.md says how many modules the go.mod of its first example has beside this one.
+// TestModulesOfAFixture: docs/fixtures.md says how many modules the go.mod of a test of httpjson has beside this one.
 func TestModulesOfAFixture(t *testing.T) {
 	t.Chdir("../..")
 	const form = "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}"

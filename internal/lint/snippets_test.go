@@ -22,13 +22,14 @@ func TestGoBlocksCompile(t *testing.T) {
 	const module = "github.com/rpcbench/rpcbench"
 	t.Chdir("../..")
 	packages := map[string]string{"context": "context", "testing": "testing", "rpcbench": module,
-		"mystack": "example.com/mystack"}
+		"mystack": "example.com/mystack", "wrapperspb": "google.golang.org/protobuf/types/known/wrapperspb"}
 	for _, name := range []string{"cli", "grpcprotobuf", "httpjson", "stacks", "stacktest"} {
 		packages[name] = module + "/" + name
 	}
 	declared := map[string]string{
 		"newServer": "func newServer(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, nil }",
 		"dial":      "func dial(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, nil }",
+		"stacks()":  "func stacks() []rpcbench.Stack { return nil }",
 	}
 	complete := func(name, block string) string {
 		head := "package " + name + "\n"
@@ -43,7 +44,8 @@ func TestGoBlocksCompile(t *testing.T) {
 			block = before + block + after
 		}
 		for used, text := range declared {
-			if regexp.MustCompile(`[ \t]` + used + `[,)]`).MatchString(block) {
+			uses := regexp.MustCompile(`[ \t]` + regexp.QuoteMeta(used) + `[,)\[ ]`)
+			if uses.MatchString(block) && !strings.Contains(block, "func "+used) {
 				block += text + "\n"
 			}
 		}

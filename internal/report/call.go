@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
@@ -27,6 +28,33 @@ type Body struct {
 	GzipReply   float64 `json:"gzip_reply_bytes"`
 	Encode      Span    `json:"encode"` // of a request and a reply together
 	Decode      Span    `json:"decode"`
+	Handler     *Share  `json:"handler,omitempty"` // of a call that has a handler
+}
+
+// Share is what of a call's CPU its handler takes. Calls over the stack and calls of the handler alone were made in
+// turns in one process, on one core.
+type Share struct {
+	Call    Span    `json:"call_cpu"`    // over the stack
+	Handler Span    `json:"handler_cpu"` // alone
+	Share   float64 `json:"share"`       // the median of both turn by turn, with its 95 % interval
+	Lo      float64 `json:"lo"`
+	Hi      float64 `json:"hi"`
+}
+
+func (s Share) String() string {
+	return fmt.Sprintf("%s %% (%s–%s)", s.percent(s.Share), s.percent(s.Lo), s.percent(s.Hi))
+}
+
+// Stack is the share of all that is not the handler.
+func (s Share) Stack() string { return s.percent(1-min(1, s.Share)) + " %" }
+
+// percent has a decimal where the handler is less than a tenth of a call. Noise may have made a share more than all.
+func (s Share) percent(share float64) string {
+	decimals := 0
+	if s.Share < 0.1 {
+		decimals = 1
+	}
+	return strconv.FormatFloat(100*min(1, share), 'f', decimals, 64)
 }
 
 // Span is a median with its 95 % interval, in nanoseconds.
@@ -51,4 +79,19 @@ func (c Call) String() string {
 		}
 	}
 	return fmt.Sprintf("Your call, %s: %s (gzip %s).", c.Method, strings.Join(sizes, ", "), strings.Join(gzips, " and "))
+}
+
+// Shares say how much of a call the handler is, and how much the stack: of the base and of those compared with it.
+func (s Summary) Shares() (all []string) {
+	if s.Call == nil {
+		return nil
+	}
+	compared := append(s.Stacks(), s.Base)
+	for _, b := range s.Call.Bodies {
+		if b.Handler != nil && slices.Contains(compared, b.Stack) {
+			all = append(all, fmt.Sprintf("Of the CPU of your call over %s your handler is %s, the stack %s.", Label(b.Stack),
+				b.Handler, b.Handler.Stack()))
+		}
+	}
+	return all
 }

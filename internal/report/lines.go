@@ -281,7 +281,7 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 		}
 		fmt.Fprintln(w)
 	}
-	said := slices.Concat(s.Unmeasured(), s.Open(), s.Sentences())
+	said := slices.Concat(s.Unmeasured(), s.Open(), s.Sentences(), s.Shares())
 	if hour := s.Hour(); hour != "" {
 		said = append(said, hour)
 	}

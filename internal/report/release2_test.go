@@ -99,8 +99,8 @@ func TestNamesOfRelease2(t *testing.T) {
 		require.NoError(t, err, reason)
 		require.Equal(t, Summary{Release: 3, Command: "rpcbench run", Environment: []string{"cpu=X"}, Base: "httpjson",
 			Plan: Plan{Processes: 9, Layouts: 4, Seed: 1<<64 - 1}, Answers: []Answer{c.want},
-			Call: &Call{Method: "a.B/C", Made: "m", Bodies: []Body{{"s", "f", "c", 1, 2, 3, 4, Span{5, 6, 7}, Span{8, 9, 10}}}}},
-			s, reason)
+			Call: &Call{Method: "a.B/C", Made: "m",
+				Bodies: []Body{{"s", "f", "c", 1, 2, 3, 4, Span{5, 6, 7}, Span{8, 9, 10}, nil}}}}, s, reason)
 	}
 	for _, text := range []string{`{"release":2,"answers":7}`, `{"release":2,"answers":[7],"call":8}`,
 		`{"release":2,"answers":[{"cpu":7,"percentiles":[],"base_load":"x","verdict":{}}],"call":{"bodies":[1]}}`} {

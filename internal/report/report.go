@@ -154,11 +154,15 @@ func (l Led) Paired() float64 { return cmp.Or(l.BaseNs*l.Ratio, l.StackNs) }
 // Label is how sentences call a stack. Of the build of a stack it keeps what follows the last slash.
 func Label(stack string) string {
 	name, build, _ := strings.Cut(stack, "@")
+	name, converts := strings.CutSuffix(name, ".converted")
 	switch name {
 	case "grpcprotobuf":
 		name = "gRPC"
 	case "httpjson":
 		name = "JSON"
+	}
+	if converts { // messages for a handler that takes others
+		name += " with conversion"
 	}
 	if build != "" {
 		if build = path.Base(build); len(build) > 24 {

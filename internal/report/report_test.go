@@ -309,10 +309,11 @@ func TestPages(t *testing.T) {
 	s := found()
 	s.Layers = "grpcprotobuf: 35.5 µs\nlayer  <all>, µs  `share`\n"
 	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample, whose letters and digits vary", Bodies: []Body{
-		{"httpjson", "JSON", "encoding/json", 21, 837, 45, 367, Span{1000, 900, 1100}, Span{4200, 4100, 4300}},
-		{"httpjsoniter", "JSON", "github.com/json-iterator/go", 21, 837, 45, 367, Span{}, Span{}},
+		{"httpjson", "JSON", "encoding/json", 21, 837, 45, 367, Span{1000, 900, 1100}, Span{4200, 4100, 4300},
+			&Share{Span{40_000, 39_000, 41_000}, Span{24_800, 24_000, 25_000}, 0.62, 0.6, 0.64}},
+		{"httpjsoniter", "JSON", "github.com/json-iterator/go", 21, 837, 45, 367, Span{}, Span{}, nil},
 		{"grpcprotobuf", "protobuf", "google.golang.org/protobuf", 12, 352, 36, 264, Span{500, 400, 600},
-			Span{1200, 1100, 1300}},
+			Span{1200, 1100, 1300}, nil},
 	}}
 	cpu := s.Answers[2].Time
 	cpu.Ratio, cpu.Lo, cpu.Hi, cpu.Verdict, cpu.Reason = 0.75, 0.73, 0.77, verdict.Less, verdict.Reason{}
@@ -340,8 +341,10 @@ func TestPages(t *testing.T) {
 func TestBothPagesSayAll(t *testing.T) {
 	s := found()
 	s.Notes, s.Environment = []string{"a note"}, []string{"cpu=X", "some.org/library@v1"}
-	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample"}
-	said := append(s.Sentences(), s.Hour(), "a warning.", "a note", "cpu=X\n", "Libraries: some.org/library@v1.",
+	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample", Bodies: []Body{
+		{Stack: "httpjson", Handler: &Share{Share: 0.62, Lo: 0.6, Hi: 0.64}}}}
+	said := append(append(s.Sentences(), s.Shares()...), s.Hour(), "alone were made in turns", "a warning.", "a note",
+		"cpu=X\n", "Libraries: some.org/library@v1.",
 		"Not checked: the weather.", "rpcbench run -out <mine>", "shop.v1.Orders/Get", "made of 1 sample.", "8 links")
 	for name, write := range map[string]func(io.Writer) error{"HTML": s.HTML, "Markdown": s.Markdown} {
 		var page strings.Builder
@@ -350,6 +353,24 @@ func TestBothPagesSayAll(t *testing.T) {
 			require.True(t, strings.Contains(html.UnescapeString(page.String()), part), "%s has no %q", name, part)
 		}
 	}
+}
+
+// What a handler takes is told of those that are compared. A share that noise makes more than all is all.
+func TestShares(t *testing.T) {
+	s := found()
+	require.Empty(t, s.Shares())
+	require.Nil(t, new(Call).Handlers())
+	s.Call = &Call{Bodies: []Body{
+		{Stack: "httpjson", Handler: &Share{Share: 0.0034, Lo: 0.003, Hi: 0.0041}},
+		{Stack: "httpjsoniter", Handler: &Share{Share: 0.5, Lo: 0.4, Hi: 0.6}},
+		{Stack: "grpcprotobuf", Handler: &Share{Share: 1.01, Lo: 0.98, Hi: 1.03}}}}
+	require.Equal(t, []string{"Of the CPU of your call over JSON your handler is 0.3 % (0.3–0.4), the stack 99.7 %.",
+		"Of the CPU of your call over gRPC your handler is 100 % (98–100), the stack 0 %."}, s.Shares())
+	require.Len(t, s.Call.Handlers().Rows, 3)
+	s.Call.Bodies = s.Call.Bodies[1:2]
+	require.Empty(t, s.Shares())
+	require.Equal(t, "gRPC with conversion", Label("grpcprotobuf.converted"))
+	require.Equal(t, "httpxml.some with HEAD", Label("httpxml.some@HEAD"))
 }
 
 // The picture of latencies is of those who wait: not of one core, where time is work. A point stands where the marks of

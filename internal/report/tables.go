@@ -24,6 +24,17 @@ func (c Call) Sizes() *table.Table {
 		table.Figures("decoding, µs", func(b Body) string { return b.Decode.String() }))
 }
 
+// Handlers is the table of what handlers take of calls; nil if none was measured.
+func (c Call) Handlers() *table.Table {
+	handled := slices.DeleteFunc(slices.Clone(c.Bodies), func(b Body) bool { return b.Handler == nil })
+	return some(table.Fill(new(table.Table), handled,
+		table.Words("stack", func(b Body) string { return Label(b.Stack) }),
+		table.Figures("CPU of a call, µs", func(b Body) string { return b.Handler.Call.String() }),
+		table.Figures("of the handler alone, µs", func(b Body) string { return b.Handler.Handler.String() }),
+		table.Figures("the handler", func(b Body) string { return b.Handler.String() }),
+		table.Figures("the stack", func(b Body) string { return b.Handler.Stack() })))
+}
+
 // Latencies is the table of percentiles; nil if no calls were timed.
 func (s Summary) Latencies() *table.Table {
 	columns := []table.Of[Answer]{table.Words("workload", does), table.Words("stack", label)}

@@ -18,6 +18,5 @@ func New() rpcbench.Stack {
 // Of makes a stack that serves and calls a method of your own as New does, with generated messages.
 func Of[Q, A any, PQ pb.Message[Q], PA pb.Message[A]](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := pb.API()
-	return httpapi.Of("httpprotobuf", "http/proto", protobuf.Codec{}, m, pb.Sorted, api.FromError, api.ToError,
-		httpapi.Options{})
+	return httpapi.Of("httpprotobuf", "http/proto", pb.Format(), m, api.FromError, api.ToError, httpapi.Options{})
 }

@@ -43,7 +43,7 @@ const (
 // TestMain is also the server of workloads that are apart.
 func TestMain(m *testing.M) {
 	if done, err := versus.ServeChild(os.Stdin, os.Stdout,
-		append(new(witness).stacks(os.Getenv(ownEnv) != ""), allocating()...)); done {
+		slices.Concat(new(witness).stacks(os.Getenv(ownEnv) != ""), allocating(), handling(func(int) {}))); done {
 		if err != nil {
 			os.Exit(1)
 		}

@@ -43,9 +43,11 @@ type stack struct {
 // Run calls fn on the calling goroutine, and returns what the process allocates meanwhile. No parallel test may run.
 // Run sets [runtime.MemProfileRate], and restores it even if fn panics or ends its goroutine.
 //
+// What is allocated beneath the functions of without, at any depth, is left out.
+//
 // During another Run, or with -memprofilerate=1, Run returns an error without calling fn. It also returns an error if a
 // call stack is so deep that its root may be cut off, since client and server could not be told apart.
-func Run(fn func()) (Profile, error) {
+func Run(fn func(), without ...string) (Profile, error) {
 	rate := runtime.MemProfileRate
 	if rate <= 1 { // only Run sets such a rate
 		return Profile{}, errors.New("allocproof: another Run is under way, one would count the other's objects")
@@ -76,9 +78,12 @@ func Run(fn func()) (Profile, error) {
 		for _, location := range sample.Location {
 			for _, line := range location.Line { // several if functions are inlined
 				s.add(line.Function.Name)
+				if function, _, _ := strings.Cut(line.Function.Name, "["); slices.Contains(without, function) {
+					s.objects = 0
+				}
 			}
 		}
-		if s.objects == 0 { // only freed, or made by read: each P records one object after the rate has changed
+		if s.objects == 0 { // left out, only freed, or made by read: each P records one object after the rate has changed
 			continue
 		}
 		if s.root != Client && len(s.packages) > wholeDepth {
@@ -125,6 +130,19 @@ func (p Profile) Objects(library string, except ...string) map[string]int64 {
 // Bytes is Objects in bytes.
 func (p Profile) Bytes(library string, except ...string) map[string]int64 {
 	return p.sum(library, except, func(s stack) int64 { return s.bytes })
+}
+
+// Beneath returns what was allocated beneath functions of one of the libraries, or by the client.
+func (p Profile) Beneath(libraries ...string) (beneath Profile) {
+	for _, s := range p.stacks {
+		of := func(path string) bool {
+			return slices.ContainsFunc(libraries, func(library string) bool { return Within(path, library) })
+		}
+		if s.root == Client || slices.ContainsFunc(s.packages, of) {
+			beneath.stacks = append(beneath.stacks, s)
+		}
+	}
+	return beneath
 }
 
 // Most is the most room there can be.

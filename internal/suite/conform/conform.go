@@ -52,7 +52,8 @@ func ofBytes() []Check {
 		{"codec", true, false, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
-				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell."},
+				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell. What a handler of " +
+				"somebody's own allocates is left out."},
 		{"repeats", true, false, func(s Subject) { failing(s, bare(repeats), watched(keptRequests)) },
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser, also " +
 				"after a hundred calls. A kept value is not seen if the codec allocates as much without it, as where a server " +
@@ -308,7 +309,7 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
 	if err == nil && s.own() {
 		f.Users = s.users(f.Client)
-		f.requests, f.replies = f.Client.(rpcbench.MethodClient).Messages()
+		f.requests, f.replies = f.Method.Messages()
 	}
 	return f, likely(err)
 }

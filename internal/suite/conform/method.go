@@ -48,6 +48,22 @@ func (c samples) CreateUser(ctx context.Context, u rpcbench.User) (r rpcbench.Re
 	return *rpcbench.Answer(&u), err
 }
 
+// handling is a client of a method with a Handle.
+type handling interface {
+	Again(i int) ([]byte, error) // encodes what Handle answers now, with the entries of maps in one order
+}
+
+// varies says whether Handle answers otherwise than the replies that are compared with.
+func (f *session) varies() bool {
+	client, handles := f.Client.(handling)
+	for i := 0; handles && i < corpus.Round; i++ {
+		if again, err := client.Again(i); err == nil && !bytes.Equal(again, try(f.replies.Sorted(i))) {
+			return true
+		}
+	}
+	return false
+}
+
 const tooSmall = "bytes of a request so small can't be told from frames of HTTP/2"
 
 // tiny says whether a marker of the request would be so small.
@@ -66,6 +82,7 @@ func (f *session) encoded(i int) (request, reply []byte) {
 // ownTraffic checks that each body on the wire has the bytes that the codec makes of the samples. The entries of a map
 // may come in another order, so bytes are counted.
 func ownTraffic(f *session) {
+	vary := false
 	for i, call := range f.round(0) {
 		sent, received, err := f.record(context.Background(), call)
 		must(err, "call %d", i)
@@ -81,8 +98,11 @@ func ownTraffic(f *session) {
 		}
 		request, reply := f.encoded(i)
 		sameBytes(requests[len(requests)-1], request, "request", i)
-		sameBytes(replies[len(replies)-1], reply, "reply", i)
+		err = ended(func() { sameBytes(replies[len(replies)-1], reply, "reply", i) })
+		vary = vary || err != nil && f.varies()
+		failIf(err != nil && !vary, "%w", err)
 	}
+	skipIf(vary, "the answers of Handle vary, so the bytes of replies can't be foretold. Those of requests were checked")
 }
 
 func sameBytes(m wire.Message, want []byte, what string, i int) {

@@ -90,7 +90,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjson.DefaultOf(asked), httpjsoniter.Of(asked),
 		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large), connectrpc2.Of(large)} {
 		f := stacktest.Start(t, s, rpcbench.Config{})
-		call, err := f.Client.(rpcbench.MethodClient).Prepare(3)
+		call, err := f.Method.Prepare(3)
 		require.NoError(t, err, s.Name)
 		refused, ok := errors.AsType[*rpcbench.Error](call(t.Context()))
 		require.True(t, ok, s.Name)
@@ -312,8 +312,9 @@ func TestMethodFaults(t *testing.T) {
 	sendsKept.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) { // each client counts for itself
 		after := new(atomic.Int64)
 		after.Store(100)
-		return httpapi.Of("httpjson", "http/json", sending{sent: new(sync.Map), after: after}, answeredAtLength(),
-			json.Marshal, api.FromError, api.ToError, httpapi.Options{}).Dial(config)
+		format := binding.Format{Codec: sending{sent: new(sync.Map), after: after}, Sorted: json.Marshal}
+		return httpapi.Of("httpjson", "http/json", format, answeredAtLength(), api.FromError, api.ToError,
+			httpapi.Options{}).Dial(config)
 	}
 	sendsKept = testkit.WithMessages(sendsKept, func(requests, _ *rpcbench.Messages) { // which keep none
 		requests.Encode = func(i int) ([]byte, error) { return json.Marshal(answeredAtLength().Requests[i%corpus.Round]) }
@@ -360,8 +361,9 @@ func TestMethodFaults(t *testing.T) {
 				require.NoError(t, err)
 				return c.Prepare(i)
 			}), "repeats"},
-		"a request that the server has kept": {httpapi.Of("httpjson", "http/json", keeping{kept: new(sync.Map)}, plain(),
-			json.Marshal, api.FromError, api.ToError, httpapi.Options{}), "repeats"},
+		"a request that the server has kept": {httpapi.Of("httpjson", "http/json",
+			binding.Format{Codec: keeping{kept: new(sync.Map)}, Sorted: json.Marshal}, plain(), api.FromError, api.ToError,
+			httpapi.Options{}), "repeats"},
 		"a request that the client has kept, of a longer reply": {sendsKept, "repeats"},
 		"two requests for a call": {withPrepare(httpjson.Of(plain()),
 			func(c rpcbench.MethodClient, i int) (rpcbench.Call, error) {

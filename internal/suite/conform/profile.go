@@ -12,6 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/suite/allocproof"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
 )
 
 // libraries are those of the declared codec: for encoding/json also the engine of this build.
@@ -43,7 +44,15 @@ func (f *session) profiled(calls []rpcbench.Call, times int) allocproof.Profile 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))  // with several Ps, pools would fill several times
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection allocates beneath any function
 	var callErr error
-	profile, err := allocproof.Run(func() { callErr = goRound(calls, times) })
+	var without []string
+	_, handles := f.Client.(handling)
+	if handles {
+		without = []string{binding.Handled()}
+	}
+	profile, err := allocproof.Run(func() { callErr = goRound(calls, times) }, without...)
+	if t := f.Stack.Traits; handles { // whose handler may have goroutines of its own
+		profile = profile.Beneath(slices.Concat(t.ClientLibraries, t.ServerLibraries)...)
+	}
 	skipIf(f.s.own() && errors.Is(err, allocproof.ErrDeep), "samples are nested so deeply that profiles cut stacks off")
 	return try(profile, errors.Join(callErr, err))
 }

@@ -157,6 +157,47 @@ func copyValue(to, from reflect.Value) {
 	}
 }
 
+// Clone returns a deep copy of what v points to, but for fields that are not exported.
+func Clone(v any) any { return clone(reflect.ValueOf(v)).Interface() }
+
+func clone(from reflect.Value) reflect.Value {
+	to := reflect.New(from.Type()).Elem()
+	to.Set(from)
+	switch from.Kind() {
+	case reflect.Pointer:
+		if !from.IsNil() {
+			to.Set(reflect.New(from.Type().Elem()))
+			to.Elem().Set(clone(from.Elem()))
+		}
+	case reflect.Interface:
+		if !from.IsNil() {
+			to.Set(clone(from.Elem()))
+		}
+	case reflect.Struct:
+		for f, v := range from.Fields() {
+			if f.IsExported() {
+				to.FieldByIndex(f.Index).Set(clone(v))
+			}
+		}
+	case reflect.Array, reflect.Slice:
+		if from.Kind() == reflect.Slice && !from.IsNil() {
+			to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))
+			reflect.Copy(to, from)
+		}
+		for i := 0; from.Type().Elem().Kind() != reflect.Uint8 && i < from.Len(); i++ {
+			to.Index(i).Set(clone(from.Index(i)))
+		}
+	case reflect.Map:
+		if !from.IsNil() {
+			to.Set(reflect.MakeMapWithSize(from.Type(), from.Len()))
+			for key, v := range from.Seq2() {
+				to.SetMapIndex(key, clone(v))
+			}
+		}
+	}
+	return to
+}
+
 // Field returns the field of a struct with a JSON name.
 func Field(v reflect.Value, name string) reflect.Value {
 	for f, field := range v.Fields() {

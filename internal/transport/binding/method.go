@@ -4,31 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/transport/codec"
 )
 
-func messages[T any](
-	madeOf string, all []*T, c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Messages {
+// Format is how a stack encodes the messages of a method of one's own.
+type Format struct {
+	codec.Codec                           // as the calls do
+	Sorted      func(any) ([]byte, error) // the same, with the entries of maps in one order
+	Clone       func(any) any             // copies a message, since a handler may change its request
+}
+
+// Structs is the Format of plain structs whose codec sorts the entries of maps.
+func Structs(c codec.Codec) Format { return Format{c, c.Marshal, Clone} }
+
+func messages[T any](madeOf string, all []*T, f *Format) rpcbench.Messages {
 	return rpcbench.Messages{
 		MadeOf: madeOf,
-		Encode: func(i int) ([]byte, error) { return c.Marshal(all[i%len(all)]) },
-		Sorted: func(i int) ([]byte, error) { return sorted(all[i%len(all)]) },
-		Decode: func(data []byte) error { return c.Unmarshal(data, new(T)) },
+		Encode: func(i int) ([]byte, error) { return f.Marshal(all[i%len(all)]) },
+		Sorted: func(i int) ([]byte, error) { return f.Sorted(all[i%len(all)]) },
+		Decode: func(data []byte) error { return f.Unmarshal(data, new(T)) },
 	}
 }
 
-// Serve makes the operation that a server of m runs. It finds the reply by the request's key.
-func Serve[Q, A any](
-	config rpcbench.ServerConfig, m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, error), error) {
-	wait := config.Wait
+// check says what is wrong with a method.
+func check[Q, A any](m rpcbench.Method[Q, A]) error {
+	n, replies := len(m.Requests), len(m.Replies)
 	switch {
 	case m.Name == "" || m.Equal == nil:
-		return nil, errors.New("a Method has a Name, and Equal to compare replies")
-	case len(m.Requests) == 0 || len(m.Requests) != len(m.Replies):
-		return nil, fmt.Errorf("%s: each request has a reply, and there are %d requests and %d replies",
-			m.Name, len(m.Requests), len(m.Replies))
+		return errors.New("a Method has a Name, and Equal to compare replies")
+	case n == 0 || n != replies && (m.Handle == nil || replies > 0):
+		return fmt.Errorf("%s: each request has a reply, and there are %d requests and %d replies; "+
+			"with a Handle there may be no replies", m.Name, n, replies)
+	}
+	return nil
+}
+
+// Serve makes the operation that a server of m runs: its Handle, or what finds the reply by the request's key.
+func Serve[Q, A any](
+	config rpcbench.ServerConfig, m rpcbench.Method[Q, A]) (func(context.Context, *Q) (*A, error), error) {
+	if err := check(m); err != nil {
+		return nil, err
+	}
+	wait := config.Wait
+	switch {
+	case m.Handle != nil:
+		return func(ctx context.Context, q *Q) (*A, error) {
+			Wait(wait)
+			return handled(ctx, m.Handle, q)
+		}, nil
 	case m.Key == nil:
 		return func(context.Context, *Q) (*A, error) {
 			Wait(wait)
@@ -52,16 +83,137 @@ func Serve[Q, A any](
 	}, nil
 }
 
-// NewCaller makes a client that binds calls of m to conns in turn. c encodes and decodes as the calls do; sorted
-// encodes the entries of maps in one order.
-func NewCaller[Q, A any](m rpcbench.Method[Q, A], conns []*Conn[Q, A, struct{}],
-	c codec.Codec, sorted func(any) ([]byte, error)) rpcbench.Client {
-	return &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}, messages(m.MadeOf, m.Requests, c, sorted),
-		messages(m.MadeOf, m.Replies, c, sorted)}
+// Handled returns the name that profiles have for the function beneath which handlers run.
+func Handled() string { return reflect.TypeFor[Format]().PkgPath() + ".handled" }
+
+// handled runs a handler and makes one of the package's errors of whatever else than an answer it ends with, a panic
+// too: grpc-go's server would die of it, and net/http's would close the connection.
+//
+//go:noinline
+func handled[Q, A any](ctx context.Context, handle func(context.Context, *Q) (*A, error), q *Q) (a *A, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a, err = nil, &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("Handle panicked%s: %v", place(), p)}
+		}
+	}()
+	a, err = handle(ctx, q)
+	switch {
+	case err != nil:
+		return nil, failure(err)
+	case a == nil:
+		return nil, &rpcbench.Error{Code: rpcbench.Internal, Message: "Handle returned neither a reply nor an error"}
+	}
+	return a, nil
+}
+
+// place says where the panic arose that a deferred function has recovered.
+func place() string {
+	var callers [64]uintptr
+	frames, panics := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])]), false
+	for {
+		f, more := frames.Next()
+		switch {
+		case f.Function == "runtime.gopanic":
+			panics = true
+		case panics && !strings.HasPrefix(f.Function, "runtime."):
+			return fmt.Sprintf(" at %s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// failure is the error of a handler as every stack sends it. No stack sends Err, some send Violations of Invalid alone,
+// and protobuf has no string that is not UTF-8.
+func failure(err error) error {
+	e := AsError(err)
+	if !slices.Contains([]rpcbench.Code{rpcbench.Invalid, rpcbench.Malformed, rpcbench.TooLarge, rpcbench.Canceled,
+		rpcbench.DeadlineExceeded, rpcbench.Unavailable, rpcbench.Internal}, e.Code) {
+		e = &rpcbench.Error{Code: rpcbench.Internal, Message: err.Error()}
+	}
+	valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+	sent := &rpcbench.Error{Code: e.Code, Message: e.Message}
+	if e.Err != nil {
+		sent.Message = strings.TrimPrefix(sent.Message+": "+e.Err.Error(), ": ")
+	}
+	sent.Message = valid(sent.Message)
+	for _, v := range e.Violations {
+		if e.Code == rpcbench.Invalid {
+			sent.Violations = append(sent.Violations, rpcbench.Violation{Field: valid(v.Field), Rule: valid(v.Rule)})
+		}
+	}
+	return sent
+}
+
+// method is a method whose Replies are known: those that it had, or those of its Handle.
+type method[Q, A any] struct {
+	rpcbench.Method[Q, A]
+	Format
+	asked bool // Handle was, for Replies
+}
+
+// complete asks the Handle for the replies that m lacks.
+func complete[Q, A any](m rpcbench.Method[Q, A], f Format) (*method[Q, A], error) {
+	if err := check(m); err != nil {
+		return nil, err
+	}
+	c := &method[Q, A]{m, f, m.Handle != nil && len(m.Replies) == 0}
+	for i := 0; c.asked && i < len(m.Requests); i++ {
+		a, err := c.answer(context.Background(), i)
+		if err != nil {
+			return nil, fmt.Errorf("%s: Handle, asked directly for its answer to request %d: %w", m.Name, i, err)
+		}
+		c.Replies = append(c.Replies, a)
+	}
+	return c, nil
+}
+
+// answer asks the Handle directly, and not through a stack.
+func (m *method[Q, A]) answer(ctx context.Context, i int) (*A, error) {
+	return handled(ctx, m.Handle, m.Clone(m.Requests[i%len(m.Requests)]).(*Q))
+}
+
+// wrong is the error of a reply to request i.
+func (m *method[Q, A]) wrong(i int) error {
+	than := "what was asked"
+	switch {
+	case m.asked:
+		than = fmt.Sprintf("what Handle answered request %d at Dial; what varies by design, Equal leaves out", i)
+	case m.Handle != nil:
+		than = fmt.Sprintf("Replies[%d]", i)
+	}
+	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: a field differs from " + than}
+}
+
+// Of returns s, which serves m, and what makes its clients, whose calls are bound to conns in turn. The first of them
+// asks a Handle for the replies that m lacks.
+func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], f Format) (
+	of rpcbench.Stack, newCaller func(conns []*Conn[Q, A, struct{}]) (rpcbench.Client, error)) {
+	s.Method = m.Name
+	if m.Alone != nil {
+		s.Name += ".converted"
+	}
+	known := sync.OnceValues(func() (*method[Q, A], error) { return complete(m, f) })
+	return s, func(conns []*Conn[Q, A, struct{}]) (rpcbench.Client, error) {
+		m, err := known()
+		if err != nil {
+			for _, conn := range conns {
+				conn.Close()
+			}
+			return nil, err
+		}
+		c := &methodClient[Q, A]{m, ring[Q, A, struct{}]{conns: conns}, messages(m.MadeOf, m.Requests, &m.Format),
+			messages(m.MadeOf, m.Replies, &m.Format)}
+		if m.Handle != nil {
+			return handledClient[Q, A]{c}, nil
+		}
+		return c, nil
+	}
 }
 
 type methodClient[Q, A any] struct {
-	m rpcbench.Method[Q, A]
+	*method[Q, A]
 	ring[Q, A, struct{}]
 	requests, replies rpcbench.Messages
 }
@@ -71,10 +223,11 @@ func (c *methodClient[Q, A]) Messages() (requests, replies rpcbench.Messages) {
 }
 
 func (c *methodClient[Q, A]) Prepare(i int) (rpcbench.Call, error) {
-	conn, equal := c.conn(), c.m.Equal
-	asked, want := c.m.Requests[i%len(c.m.Requests)], c.m.Replies[i%len(c.m.Replies)]
-	if c.m.Key == nil {
-		want = c.m.Replies[0]
+	conn, equal := c.conn(), c.Equal
+	i %= len(c.Requests)
+	asked, want := c.Requests[i], c.Replies[i]
+	if c.Key == nil && c.Handle == nil {
+		want = c.Replies[0]
 	}
 	return func(ctx context.Context) error {
 		got, err := conn.Call(ctx, asked)
@@ -82,8 +235,37 @@ func (c *methodClient[Q, A]) Prepare(i int) (rpcbench.Call, error) {
 			return conn.Failure(ctx, err)
 		}
 		if !equal(want, got) {
-			return WrongReply("a field")
+			return c.wrong(i)
 		}
 		return nil
 	}, nil
+}
+
+// handledClient is a client of a method with a Handle.
+type handledClient[Q, A any] struct{ *methodClient[Q, A] }
+
+// Alone returns what calls the handler with request i, without the stack and what the stack converts.
+func (c handledClient[Q, A]) Alone(i int) rpcbench.Call {
+	if alone := c.Method.Alone; alone != nil {
+		nothing := new(struct{})
+		do := func(ctx context.Context, i *int) (*struct{}, error) { return nothing, alone(ctx, *i) }
+		return func(ctx context.Context) error {
+			_, err := handled(ctx, do, &i)
+			return err
+		}
+	}
+	asked := c.Clone(c.Requests[i%len(c.Requests)]).(*Q)
+	return func(ctx context.Context) error {
+		_, err := handled(ctx, c.Handle, asked)
+		return err
+	}
+}
+
+// Again returns how the stack encodes what Handle answers to request i now, with the entries of maps in one order.
+func (c handledClient[Q, A]) Again(i int) ([]byte, error) {
+	a, err := c.answer(context.Background(), i)
+	if err != nil {
+		return nil, err
+	}
+	return c.Sorted(a)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/transport/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/internal/transport/rpcstatus"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
@@ -105,7 +104,7 @@ func openStream(stub userserviceconnect.UserServiceClient) func(context.Context)
 // Of returns s as a stack that serves and calls a method of one's own over HTTP/1.1, without options. Handler and
 // client are made as connect-go's generator makes them.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s.Method = m.Name
+	s, newCaller := binding.Of(s, m, pb.Format())
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(config, m)
 		mux := http.NewServeMux()
@@ -137,7 +136,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 				Failure: fromConnect, Close: h.Close,
 			})
 		}
-		return binding.NewCaller(m, conns, protobuf.Codec{}, pb.Sorted), nil
+		return newCaller(conns)
 	}
 	return s
 }

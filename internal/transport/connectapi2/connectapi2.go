@@ -20,7 +20,6 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/transport/codec/protobuf"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/internal/transport/rpcstatus"
 	"github.com/rpcbench/rpcbench/proto/userservice/userserviceconnect2"
@@ -121,7 +120,7 @@ func openStream(stub userserviceconnect2.UserServiceClient) func(context.Context
 // Of returns s as a stack that serves and calls a method of one's own over HTTP/1.1, without options. Handler and
 // client are made as connect-go's generator makes them.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s.Method = m.Name
+	s, newCaller := binding.Of(s, m, pb.Format())
 	spec := connect.Spec{StreamType: connect.StreamTypeUnary, Procedure: "/" + m.Name}
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(config, m)
@@ -155,7 +154,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 				Failure: fromConnect, Close: h.Close,
 			})
 		}
-		return binding.NewCaller(m, conns, protobuf.Codec{}, pb.Sorted), nil
+		return newCaller(conns)
 	}
 	return s
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/binding/pb"
-	"github.com/rpcbench/rpcbench/internal/transport/codec/protobuf"
 )
 
 // Of returns s as a stack that serves and calls a method of one's own, on grpc-go's own server without options. The
 // service's description and the call are what protoc-gen-go-grpc writes.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
-	s.Method = m.Name
+	s, newCaller := binding.Of(s, m, pb.Format())
 	service, name, _ := strings.Cut(m.Name, "/")
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(config, m)
@@ -52,7 +51,7 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A]) rpcbench.Stack {
 		if err != nil {
 			return nil, err
 		}
-		return binding.NewCaller(m, conns, protobuf.Codec{}, pb.Sorted), nil
+		return newCaller(conns)
 	}
 	return s
 }

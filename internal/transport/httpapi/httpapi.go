@@ -66,11 +66,10 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 
 // Of makes a stack over net/http that serves and calls a method of one's own. Failures have the body E. Of the options
 // Of knows Defaults.
-func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, A],
-	sorted func(any) ([]byte, error), fromError func(*rpcbench.Error) *E,
-	toError func(*E) *rpcbench.Error, options Options) rpcbench.Stack {
-	s := bare(name, protocol, c, options)
-	s.Method = m.Name
+func Of[Q, A, E any](name, protocol string, f binding.Format, m rpcbench.Method[Q, A],
+	fromError func(*rpcbench.Error) *E, toError func(*E) *rpcbench.Error, options Options) rpcbench.Stack {
+	c := f.Codec
+	s, newCaller := binding.Of(bare(name, protocol, c, options), m, f)
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		serve, err := binding.Serve(config, m)
 		mux := http.NewServeMux()
@@ -83,7 +82,7 @@ func Of[Q, A, E any](name, protocol string, c codec.Codec, m rpcbench.Method[Q, 
 			calls := &caller[Q, A, E]{newBodies(c, options, true), o.to("/" + m.Name), toError}
 			conns = append(conns, &binding.Conn[Q, A, struct{}]{Call: calls.call, Failure: binding.AsIs, Close: o.Close})
 		}
-		return binding.NewCaller(m, conns, c, sorted), nil
+		return newCaller(conns)
 	}
 	return s
 }

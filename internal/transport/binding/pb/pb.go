@@ -40,9 +40,15 @@ type Message[T any] interface {
 	proto.Message
 }
 
-// Sorted encodes a message, with the entries of a map in one order.
-func Sorted(v any) ([]byte, error) {
+// sorted encodes a message, with the entries of a map in one order.
+func sorted(v any) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(v.(proto.Message))
+}
+
+// Format is how stacks encode a method's messages with google.golang.org/protobuf.
+func Format() binding.Format {
+	return binding.Format{Codec: protobuf.Codec{}, Sorted: sorted,
+		Clone: func(v any) any { return proto.Clone(v.(proto.Message)) }}
 }
 
 // VTMessage has the methods that protoc-gen-go-vtproto adds to a generated type.
