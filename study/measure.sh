@@ -4,6 +4,7 @@
 #
 #   study/measure.sh study/results/<folder>          every part of the hour that is not there: 75 minutes
 #   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
+#   study/measure.sh -check [PART…]                  begins each part: two minutes, and nothing stays
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
 # again. All parts are of one state of all files outside of docs/, study/pages/ and study/results/ that are no .md,
@@ -13,8 +14,9 @@ cd "$(dirname "$0")/.."
 GOTOOLCHAIN=$(tail -n 1 .ci/releases)
 export GOTOOLCHAIN
 fail() { printf 'measure: %s\n' "$*" >&2; exit 2; }
-out=${1-}
-[[ $out == study/results/* ]] || fail "name a folder, such as study/results/$(date -u +%F)-epyc-2vcpu"
+out=${1-} checks='' # or 1
+[ "$out" != -check ] || checks=1
+[[ -n $checks || $out == study/results/* ]] || fail "name a folder, such as study/results/$(date -u +%F)-epyc-2vcpu"
 shift
 
 # The hour that pages are made from: each part and its minutes, about.
@@ -31,13 +33,53 @@ cores+=,small-load-one-core,small-load-wait,small-saturated-wait,drawn-load
 core=small,structured-1kB,cold-tls,mixed,structured-10kB,bytes-1kB,bytes-10kB,bytes-100kB,stream,cold,cold-4g,headers
 samples=study/results/2026-11-26-epyc-2vcpu-morning/list-samples
 list() { rpcbench run -request $samples/request.json -reply $samples/reply.json "$@"; } # 1,000 small records
-rpcbench() { go run ./cmd/rpcbench "$@"; }
-bench() { GOMAXPROCS=1 "$tests" -test.run '^$' -test.benchmem "$@"; }
+rpcbench() { begins go run ./cmd/rpcbench "$@"; }
+more() { begins go -C stacks/more run ./cmd/bench "$@"; }
+bench() { GOMAXPROCS=1 rows "$tests" -test.run '^$' -test.benchmem "$@"; }
 calls() { bench -full -test.bench "^BenchmarkCall\$/$1" -test.benchtime "$2" -stacks "$3"; } # workloads, how long, stacks
 codec() { # a codec, how long, and perhaps a pattern of messages
   [ -e "$tests.codecs" ] || go -C study test -c -o "$tests.codecs" ./codecs
-  GOMAXPROCS=1 "$tests.codecs" -test.run '^$' -test.benchmem -test.benchtime "$2" -full \
+  GOMAXPROCS=1 rows "$tests.codecs" -test.run '^$' -test.benchmem -test.benchtime "$2" -full \
     -test.bench "^BenchmarkCodec\$/codec=$1\$${3-}"
+}
+rounds() { seq "${checks:-$1}"; }
+rows() { # of a test's program: a pattern that matches no benchmark is no error of its own
+  local all
+  all=$("$@" ${checks:+-test.benchtime 1x}) || fail "${*:2} fails: $all"
+  grep -q ^Benchmark <<<"$all" || fail "no row matches ${*:2}"
+  printf '%s\n' "$all"
+}
+# A command that measures for long. -check ends it once it has begun: rpcbench run then says how long it will take,
+# rpcbench explain has started a process, and so has the program of go test.
+begins() {
+  [ -n "$checks" ] || { "$@"; return; }
+  local pid limit=$((SECONDS + 120))
+  [ "$1 $2 $3" != "go run ./cmd/rpcbench" ] || set -- "$scratch/rpcbench" "${@:4}"
+  : >"$scratch/said" # of the command before, which this one may open too late
+  "$@" 2>>"$scratch/said" &
+  pid=$! program=$! # which is below go
+  trap 'kill ${program:-$pid}' EXIT
+  until
+    [ "$1" != go ] || program=$(below $pid)
+    case $* in
+    *' explain '* | *' test '*) [ -n "$(below $program)" ] ;;
+    *) [ -n "$program" ] && grep -q ' left of about ' "$scratch/said" ;;
+    esac
+  do
+    if ! kill -0 $pid 2>/dev/null; then
+      trap - EXIT
+      wait $pid && return
+      fail "$(grep -v '^exit status' "$scratch/said" | tail -n 1): $*"
+    fi
+    [ $SECONDS -lt $limit ] || fail "$* has not begun in two minutes"
+    sleep 0.1
+  done
+  kill $program
+  trap - EXIT
+  wait $pid || true
+}
+below() { # the processes that processes have started, of which Linux may miss some at times
+  for parent; do cat /proc/"$parent"/task/*/children 2>/dev/null || true; done
 }
 
 measure() { # a part, and the folder to make
@@ -73,7 +115,7 @@ measure() { # a part, and the folder to make
       connectrpc.json httpjson.decoder httpjson.tuned httpjson.gzip httpjson.v2 httpjsoniter.fastest
     ;;
   more)
-    go -C stacks/more run ./cmd/bench run -thorough -time 5s -workloads small,small-apart -out ../../"$2" \
+    more run -thorough -time 5s -workloads small,small-apart -out ../../"$2" \
       grpcprotobuf.pooled fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
       httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
     ;;
@@ -82,7 +124,7 @@ measure() { # a part, and the folder to make
   unix) rpcbench run -thorough -unix -gomaxprocs 1 -out "$2" ;;
   sonic) # ten processes for each codec that the tables leave out, in random order
     mkdir "$2"
-    for _ in {1..10}; do
+    for _ in $(rounds 10); do
       for codec in $(shuf -e json sonic sonic.std cbor); do
         codec "$codec" 100ms "/msg=(user|newsfeed)\$"
       done
@@ -90,7 +132,7 @@ measure() { # a part, and the folder to make
     ;;
   codecs) # ten processes for each codec, in random order
     mkdir "$2"
-    for _ in {1..10}; do
+    for _ in $(rounds 10); do
       for codec in $(shuf -e none protobuf protobuf.append protobuf.delimited protobuf.vt json json.v2 json.stream \
         json.gzip goccy jsoniter xml msgpack.generated); do
         codec "$codec" 40ms
@@ -99,7 +141,7 @@ measure() { # a part, and the folder to make
     ;;
   rows) # ten processes for each workload and stack, in random order
     mkdir "$2"
-    for _ in {1..10}; do
+    for _ in $(rounds 10); do
       for row in $(shuf -e {small,headers,invalid,deadline}:{httpjson,grpcprotobuf}); do
         calls "^workload=${row%:*}\$" 300ms "${row#*:}"
       done
@@ -109,7 +151,7 @@ measure() { # a part, and the folder to make
     ;;
   servers) # six processes for each server or stack, in random order
     mkdir "$2"
-    for _ in {1..6}; do
+    for _ in $(rounds 6); do
       for row in $(shuf -e cross echo); do
         if [ "$row" = cross ]; then
           bench -test.benchtime 500ms -full -test.bench '^BenchmarkCross$'
@@ -165,7 +207,8 @@ measure() { # a part, and the folder to make
     done
     ;;
   calibration)
-    go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" -only replication,same
+    begins go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" \
+      -only replication,same
     ;;
   *) fail "there is no part $1" ;;
   esac
@@ -188,11 +231,27 @@ moved() {
     awk '{ m[NR] = $1 } END { if (NR) printf ", base varied by %.0f %%, at most %.0f %%", m[int((NR + 1) / 2)], m[NR] }'
 }
 done_is() { grep -q "^$1 " "$out/state.txt" 2>/dev/null; }
+check() { # begins each part, and names those that can't
+  local failed='' out
+  export TMPDIR=$scratch                     # of programs that are ended
+  out=$(realpath --relative-to . "$scratch") # as a folder of results is named
+  for part in "${parts[@]%:*}"; do
+    printf 'measure: %s\n' "$part"
+    set +e
+    (set -e; measure "$part" "$out/$part") >"$scratch/printed" 2>&1
+    [ $? = 0 ] || {
+      failed+=" $part"
+      grep -vE "^(Benchmark|#)" "$scratch/printed" | tail -n 8 | sed -E "s/^(measure: )?/measure: $part: /" >&2
+    }
+    set -e
+  done
+  [ -z "$failed" ] || fail "these parts can't be measured:$failed"
+}
 state() { git ls-files -s | grep -vE '\s(docs|study/(pages|results))/|\.md$' | git hash-object --stdin | cut -c 1-12; }
 
-[ -z "$(git status --porcelain -- . ":!$out")" ] ||
+[ -n "$checks" ] || [ -z "$(git status --porcelain -- . ":!$out")" ] ||
   fail "commit or remove what git status shows: a figure is of a commit"
-parts=("${hour[@]}")
+parts=("${hour[@]}" ${checks:+"${second[@]}"})
 if [ $# -gt 0 ]; then
   parts=()
   for name; do
@@ -200,9 +259,15 @@ if [ $# -gt 0 ]; then
   done
   [ ${#parts[@]} -eq $# ] || fail "the parts are ${hour[*]%:*}, and ${second[*]%:*}"
 fi
-tests=$(mktemp)
-trap 'rm -f "$tests" "$tests.codecs"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tests=$scratch/tests
 go test -c -o "$tests" .
+if [ -n "$checks" ]; then
+  go build -o "$scratch/rpcbench" ./cmd/rpcbench
+  check
+  exit
+fi
 mkdir -p "$out"
 exclude=$(git rev-parse --git-path info/exclude)
 mkdir -p "$(dirname "$exclude")"
