@@ -109,7 +109,7 @@ type findings struct {
 // summary is a plan with what was found. What can't be done has no answer.
 func (p plan) summary(f findings) report.Summary {
 	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: f.linked.environment,
-		Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator,
+		Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator, Counting: workload.Counting,
 		Plan:   report.Plan{Processes: p.processes, Layouts: f.linked.layouts, Seed: p.seed},
 		Remote: p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
 		Warnings: slices.Concat(p.warnings, f.linked.warnings, f.warnings)}

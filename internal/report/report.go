@@ -42,6 +42,7 @@ type Summary struct {
 	Warnings    []string `json:"warnings,omitempty"`
 	Base        string   `json:"base"`
 	Estimator   string   `json:"estimator,omitempty"` // verdict.Estimator; none in older results
+	Counting    string   `json:"counting,omitempty"`  // workload.Counting; none in older results
 	Plan        Plan     `json:"plan"`
 	Over        string   `json:"over,omitempty"` // of a sweep, what its values are of, such as "calls a second"
 	Answers     []Answer `json:"answers"`

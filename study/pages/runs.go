@@ -139,8 +139,16 @@ func kindOf(s report.Summary, a report.Answer) kind {
 // adds here what tells the old way from the new one: figures of both are no range of one quantity. Callers who last
 // have a ratio of CPU time, which bursts of calls had not, and servers apart have a load. The estimator is left out: it
 // says how a process's ratio was made of its counts.
-func counted(_ report.Summary, a report.Answer) string {
-	return fmt.Sprintf("lasting=%t apart=%t", a.Time.There() && a.CPU.There(), a.StackLoad != verdict.Load{})
+//
+// Windows have followed calls since a summary has a Counting. That is another way only of callers whose calls are too
+// long for windows of 100 ms.
+func counted(s report.Summary, a report.Answer) string {
+	const long = 10e6 // ns; ten of them take 100 ms
+	lasting, windows := a.Time.There() && a.CPU.There(), ""
+	if lasting && max(a.Percentiles.P50.BaseNs, a.Percentiles.P50.StackNs) > long {
+		windows = s.Counting
+	}
+	return fmt.Sprintf("lasting=%t apart=%t %s", lasting, a.StackLoad != verdict.Load{}, windows)
 }
 
 func conditionsOf(s report.Summary, a report.Answer) conditions {

@@ -225,6 +225,22 @@ func TestMessagesOfOneKind(t *testing.T) {
 	require.NotEqual(t, with(1605), with(98969))
 }
 
+// TestCountingOfOneKind: windows that follow calls are another way of counting only where calls are too long for
+// windows of 100 ms: of callers who last.
+func TestCountingOfOneKind(t *testing.T) {
+	of := func(counting string, p50 float64, rate bool) kind {
+		figure := verdict.Figure{Verdict: verdict.More}
+		a := report.Answer{Answer: verdict.Answer{Time: figure, CPU: figure}}
+		if a.Percentiles.P50.BaseNs = p50; rate {
+			a.Time = verdict.Figure{}
+		}
+		return kindOf(report.Summary{Counting: counting}, a)
+	}
+	require.Equal(t, of("", 2.6e6, false), of("a way of counting", 2.6e6, false), "short calls")
+	require.NotEqual(t, of("", 200e6, false), of("a way of counting", 200e6, false), "long calls")
+	require.Equal(t, of("", 200e6, true), of("a way of counting", 200e6, true), "long calls at a rate")
+}
+
 // TestAmong: records of one question are pooled over its workloads and all machines of as many CPUs, with one release
 // of Go and one way of counting. Hours in which other programs used the machine don't count.
 func TestAmong(t *testing.T) {

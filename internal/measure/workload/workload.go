@@ -192,6 +192,10 @@ func (w Workload) Several() bool { return w.AtOnce() > 1 }
 // in the server's process.
 func (w Workload) Windowed() bool { return w.Several() || w.Apart || w.Rate != 0 }
 
+// Counting names how calls are counted in windows. Older results have none: their windows were of 100 ms, however long
+// a call took.
+const Counting = "windows of ten calls of each caller, and of 100 ms at least"
+
 // MostCall is how long a call may take that is measured in windows.
 const MostCall = 3 * time.Second
 
