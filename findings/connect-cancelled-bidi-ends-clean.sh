@@ -7,12 +7,12 @@
 #
 # What happens with connectrpc.com/connect v1.21.1, over HTTP/2, with the Connect protocol: the handler's Receive
 # returns io.EOF, in each of 100 streams. After an error the client's Receive closes the body of the request first, so
-# END_STREAM leaves before RST_STREAM does. In some of the streams (3 to 12 in 100) the handler's context isn't cancelled
-# yet when it sees io.EOF, so even a handler that looks at ctx.Err() takes half an upload for a whole one.
+# END_STREAM leaves before RST_STREAM does. In some of the streams (3 to 12 in 100) the handler's context isn't yet
+# cancelled when it sees io.EOF, so even a handler that looks at ctx.Err() takes half an upload for a whole one.
 #
 # The same program with the gRPC protocol gets canceled each time, because v1.21.1 closes the reply first there. Up to
-# v1.21.0 (seen in v1.16.2 and later, not in v1.11.0) io.EOF came with both
-# protocols. connectrpc.com/connect/v2 v2.0.2 gives canceled with both.
+# v1.21.0 (seen in v1.16.2 and later, not in v1.11.0) io.EOF came with both protocols. connectrpc.com/connect/v2 v2.0.2
+# gives canceled with both.
 #
 # Why it matters to whoever compares RPC stacks: "what does a handler see when its caller gives up" is part of what a
 # stack promises. With v1 the answer depends on the protocol that the client chose, and a server can't tell. A count of
