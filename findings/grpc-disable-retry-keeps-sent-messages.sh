@@ -2,15 +2,15 @@
 # grpc-go: WithDisableRetry does not let go of what a client stream has sent.
 #
 # What one would expect: a client that might have to retry keeps the messages of a stream until the server has answered.
-# With grpc.WithDisableRetry, and without a retry policy anyway, nothing is sent again, so each message's buffer goes back
-# to its pool once it is written.
+# With grpc.WithDisableRetry, and without a retry policy anyway, nothing is sent again, so each message's buffer goes
+# back to its pool once it is written.
 #
 # What happens with google.golang.org/grpc v1.85.0: with WithDisableRetry and without it, the client keeps every message
 # of the stream until the server's first header arrives, or until there are more than 256 KiB of them; then it frees all
-# at once. The reason is the transparent retry of a stream that the server refuses before it looks at it, which no option
-# turns off. Servers of client streams, and of bidi streams that collect first, send no header before their first reply,
-# so each open stream holds up to 256 KiB of sent messages at the client, although the handler has received them. What
-# keeps nothing is the call option grpc.MaxRetryRPCBufferSize(0), or a server that calls SendHeader at the start.
+# at once. The reason is the transparent retry of a stream that the server refuses before it looks at it, which no
+# option turns off. Servers of client streams, and of bidi streams that collect first, send no header before their first
+# reply, so each open stream holds up to 256 KiB of sent messages at the client, although the handler has received them.
+# What keeps nothing is the call option grpc.MaxRetryRPCBufferSize(0), or a server that calls SendHeader at the start.
 #
 # Why it matters to whoever compares RPC stacks: 1,000 uploads that are open at once hold up to 256 MB at a gRPC client,
 # which a comparison of memory with another stack puts down to HTTP/2 or to Protocol Buffers. Short uploads, which end
