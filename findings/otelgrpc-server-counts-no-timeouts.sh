@@ -6,7 +6,7 @@
 #
 # What happens with google.golang.org/grpc v1.85.0 and otelgrpc v0.72.0: the client's histogram has DEADLINE_EXCEEDED
 # 100 times of 100, and the server's CANCELLED 95 to 100 times. The client sends the timeout that is left, rounded up,
-# so the server's timer, which starts later, also ends later; at its deadline the client resets the stream, and the reset
+# so the server's timer, which starts later, also ends later; at its deadline the client resets the stream, and that
 # comes first. (With a client that never resets it is still 18 to 32 times of 100, because the server resets the stream
 # with a second timer of its own.) The handler's ctx.Err() is context.Canceled accordingly. To otelgrpc a server's
 # CANCELLED is no error, so these points have no error.type; a DEADLINE_EXCEEDED would have one.
