@@ -143,4 +143,5 @@ func main() {
 	}
 }
 GO
-go run .
+go build -o finding .
+./finding

@@ -183,4 +183,5 @@ func main() {
 	}
 }
 GO
-go run .
+go build -o finding .
+./finding

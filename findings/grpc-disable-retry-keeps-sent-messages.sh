@@ -161,4 +161,5 @@ func main() {
 	}
 }
 GO
-go run .
+go build -o finding .
+./finding

@@ -166,4 +166,5 @@ func main() {
 	}
 }
 GO
-go run .
+go build -o finding .
+./finding

@@ -136,4 +136,5 @@ func main() {
 	}
 }
 GO
-go run .
+go build -o finding .
+./finding
