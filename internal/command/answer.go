@@ -26,6 +26,7 @@ var errInterrupted = errors.New("interrupted")
 func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stderr io.Writer) error {
 	ctx, clock := newClock(ctx, stderr, p.parts()...)
 	defer clock.end()
+	clock.spare = p.spare()
 	if p.gate.countsOnly() {
 		return p.countAll(ctx, stdout, clock)
 	}

@@ -26,6 +26,7 @@ type clock struct {
 	began time.Time
 
 	sync.Mutex
+	spare time.Duration   // that what is undecided may take besides
 	later []time.Duration // that the parts take which have not begun, about
 	what  string          // is being done; nothing between parts
 	left  time.Duration   // of all parts, when that was shown
@@ -35,7 +36,7 @@ type clock struct {
 // What a run does beside measuring takes about so long.
 const (
 	aLink  = 2 * time.Second
-	aCount = 700 * time.Millisecond // in a process
+	aCount = 150 * time.Millisecond // in a process
 )
 
 // newClock makes one for a command with such parts. The context ends with the command, and so does the clock.
@@ -118,7 +119,11 @@ func (k *clock) draw() {
 			100*share, left, k.what))
 		line = string(text[:min(len(text), columns-1)])
 	default:
-		line = fmt.Sprintf("rpcbench: %v left of about %v: %s\n", left, all, k.what)
+		more := ""
+		if k.spare > 0 && past < time.Second { // when all begins
+			more = fmt.Sprintf(", and %v more if lines are undecided", k.spare.Round(time.Second))
+		}
+		line = fmt.Sprintf("rpcbench: %v left of about %v%s: %s\n", left, all, more, k.what)
 	}
 	if k.bar {
 		line = "\r\x1b[K" + line
@@ -153,12 +158,18 @@ func isTerminal(file *os.File) bool {
 func (p plan) likely() map[string]float64 {
 	rates := map[string]float64{}
 	for _, w := range p.workloads {
-		rates[w.Name] = 5000 // or as many as callers can make
+		rates[w.Name] = versus.Likely(w.Workload)
 	}
 	return rates
 }
 
-// parts are how long those of a run take, about. Measuring has what goes on where something is undecided.
+// spare is how long what is undecided may take after the planned processes.
+func (p plan) spare() time.Duration {
+	all := p.campaign(nil, p.likely())
+	return all.Most - all.Takes()
+}
+
+// parts are how long those of a run take, about.
 func (p plan) parts() []time.Duration {
 	linking, looking, counting, describing := 0*time.Second, 0*time.Second, 0*time.Second, 0*time.Second
 	likely := p.likely()
@@ -180,7 +191,7 @@ func (p plan) parts() []time.Duration {
 	if p.gate.countsOnly() {
 		return []time.Duration{linking, counting}
 	}
-	return []time.Duration{linking, looking, all.Most, counting, describing}
+	return []time.Duration{linking, looking, all.Takes(), counting, describing}
 }
 
 // counted is how long it takes to count what a comparison's stacks do.

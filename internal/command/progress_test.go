@@ -57,10 +57,12 @@ func TestLineAMinute(t *testing.T) {
 		require.NoError(t, err)
 		defer in.Close()
 		ctx, k := newClock(t.Context(), in, parts...)
+		k.spare = 7 * time.Second
 		walk(k, func(int) {})
 		_, _ = in.WriteString("end\n")
 		lines := bufio.NewReader(out)
-		for _, want := range []string{"35s left of about 35s: linking", "5s left of about 1m5s: process 8 of 8",
+		for _, want := range []string{"35s left of about 35s, and 7s more if lines are undecided: linking",
+			"5s left of about 1m5s: process 8 of 8",
 			"8s left of about 2m8s: going on: process 20", "0s left of about 3m0s: counting"} {
 			line, err := lines.ReadString('\n')
 			require.NoError(t, err)
@@ -145,7 +147,8 @@ func TestTerminals(t *testing.T) {
 func TestAnnounced(t *testing.T) {
 	takes := func(args ...string) []time.Duration {
 		p := planned(t, ours(), append([]string{"-workloads"}, args...)...)
-		require.Equal(t, p.campaign(nil, p.likely()).Takes()*5/4, p.parts()[2], "with what goes on")
+		require.Equal(t, p.campaign(nil, p.likely()).Takes(), p.parts()[2])
+		require.Equal(t, p.parts()[2]/4, p.spare(), "for what goes on")
 		return p.parts()
 	}
 	one, builds := takes("small"), takes("small", "httpjson@HEAD", "httpjson")
@@ -154,6 +157,11 @@ func TestAnnounced(t *testing.T) {
 	require.Equal(t, 16*aLink, builds[0])
 	require.Equal(t, 8*aLink, takes("small", "-thorough")[0])
 	require.Positive(t, planned(t, ours(), "-workloads", "small-load").parts()[1])
+	slow := planned(t, ours(), "-callers", "2", "-wait", "100ms")
+	require.Zero(t, slow.spare(), "minutes are enough")
+	require.Greater(t, slow.parts()[2], 8*3*2*time.Second, "two windows of ten calls, of three arms in eight processes")
+	require.Less(t, planned(t, ours(), "-payload", "1kB", "-callers", "100").parts()[2],
+		planned(t, ours(), "-payload", "1MB", "-callers", "100").parts()[2], "the size of a message is known")
 	require.Zero(t, takes("small-1000-per-second")[1], "nobody looks for a rate that is given")
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
 	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {

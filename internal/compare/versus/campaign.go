@@ -63,17 +63,20 @@ func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
 	return plan
 }
 
-// takes is how long a process takes, about.
+// takes is how long a process takes on an idle machine, about.
 func (c *Comparison) takes() time.Duration {
-	w, start, times := c.Spec.Workload, 400*time.Millisecond, 1
+	w, start, turn, times := c.Spec.Workload, 300*time.Millisecond, Turn, 1
+	if w.Windowed() { // whose lead and length Extra has
+		start, turn = 50*time.Millisecond, 5*time.Millisecond
+	}
 	if w.Apart {
-		start = time.Second // three servers
+		start += 50 * time.Millisecond // three servers
 	}
 	if c.Other != nil { // a process for each arm, which has two slices in a block
 		start, times = 2*start, 2
 	}
 	return start + time.Duration(len(c.Spec.Arms)*(c.Spec.Blocks*times+1))*w.Warming() +
-		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(Turn+w.Extra())
+		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(turn+w.Extra())
 }
 
 // Takes is how long all comparisons take, about, unless some go on.
@@ -115,7 +118,8 @@ type Campaign struct {
 	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
-	// Show is told what is being done, and how much is left until nothing goes on; none is left at the end.
+	// Show is told what is being done, and how much is left: of the planned processes, and then until nothing goes on.
+	// None is left at the end.
 	Show func(what string, left time.Duration)
 	// Say is told in a line of what will be measured otherwise than planned.
 	Say func(line string) error
@@ -179,7 +183,7 @@ func (c *Campaign) Run(ctx context.Context) error {
 	}
 	for one := c.next(); one != nil; one = c.next() {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
-		c.Show("going on: "+where+", "+one.String(), c.left())
+		c.Show("going on: "+where+", "+one.String(), time.Until(c.end))
 		if err := c.process(ctx, one, len(one.Found), one.String()+", "+where); err != nil {
 			return err
 		}
@@ -190,15 +194,14 @@ func (c *Campaign) Run(ctx context.Context) error {
 // wants tells whether a comparison lacks planned processes.
 func (c *Campaign) wants(one *Comparison) bool { return one.Left == "" && one.tried < c.Plan.Processes }
 
-// left is how long the rest takes, about: the planned processes by what processes took so far, and what may go on.
-func (c *Campaign) left() time.Duration {
-	planned := 0 * time.Second
+// left is how long the planned processes still take, about, by what processes took so far.
+func (c *Campaign) left() (planned time.Duration) {
 	for _, one := range c.Comparisons {
 		if c.wants(one) {
 			planned += time.Duration(c.Plan.Processes-one.tried) * c.expects(one)
 		}
 	}
-	return max(planned, time.Until(c.end))
+	return planned
 }
 
 // expects is how long a process of a comparison takes, by what its processes took so far, or else those of others did.

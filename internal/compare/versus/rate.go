@@ -37,6 +37,13 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 	return rate, nil
 }
 
+// Likely is about what Ordinary will find.
+func Likely(w workload.Workload) float64 {
+	const call, perByte = 100e-6, 100e-9 // CPU seconds at such a load
+	w.Rate = workload.LeastRate
+	return nearest(float64(runtime.NumCPU())/4/(call+perByte*float64(w.Size())), w.MostRate())
+}
+
 // LookTakes is how long Ordinary takes, about.
 func LookTakes(w workload.Workload) time.Duration {
 	one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}

@@ -124,8 +124,12 @@ func (w Workload) Warming() time.Duration {
 	if w.Link != "" {
 		return 0 // which Extra has
 	}
+	const handshake = 600 * time.Microsecond // of all cores
 	callers, calls := w.callers()
 	cold := w.Wait // of the calls that Start makes until all connections are open
+	if w.TLS {
+		cold += time.Duration(cmp.Or(w.Conns, callers)) * handshake
+	}
 	switch warm := w.warm(callers, calls); {
 	case !w.Windowed():
 		return cold + time.Duration(warm)*w.Wait
@@ -147,14 +151,14 @@ func (w Workload) Likely() time.Duration {
 	if w.Conns > 0 {
 		turns = time.Duration((w.AtOnce() + w.Conns - 1) / w.Conns)
 	}
-	return turns*w.delay() + time.Duration(w.AtOnce())*(work+time.Duration(w.bytes())*perByte)
+	return turns*w.delay() + time.Duration(w.AtOnce())*(work+time.Duration(w.Size())*perByte)
 }
 
 // Slow tells whether a handler or a link delays calls so long that a run takes minutes.
 func (w Workload) Slow() bool { return w.delay() >= longWait }
 
-// bytes is about how many a message has.
-func (w Workload) bytes() int {
+// Size is about how many bytes a message has, if that is known.
+func (w Workload) Size() int {
 	return w.Bytes() + map[string]int{"flex.1kB": 2000, "flex.10kB": 18500}[w.Payload]
 }
 
@@ -168,7 +172,7 @@ func (w Workload) delay() time.Duration {
 	if w.NewConn {
 		trips = 2 // or three, with TLS
 	}
-	return w.Wait + trips*link.RTT + time.Duration(2*8e9*float64(w.bytes())/link.Rate)
+	return w.Wait + trips*link.RTT + time.Duration(2*8e9*float64(w.Size())/link.Rate)
 }
 
 // LeastRate is the least Rate of a Planned workload. Most are the callers, the connections and the cores at most.
