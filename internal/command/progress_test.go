@@ -160,8 +160,11 @@ func TestAnnounced(t *testing.T) {
 	slow := planned(t, ours(), "-callers", "2", "-wait", "100ms")
 	require.Zero(t, slow.spare(), "minutes are enough")
 	require.Greater(t, slow.parts()[2], 8*3*2*time.Second, "two windows of ten calls, of three arms in eight processes")
-	require.Less(t, planned(t, ours(), "-payload", "1kB", "-callers", "100").parts()[2],
-		planned(t, ours(), "-payload", "1MB", "-callers", "100").parts()[2], "the size of a message is known")
+	for _, more := range [][]string{{"-callers", "100"}, {"-stream"}} {
+		small, large := planned(t, ours(), append(more, "-payload", "1kB")...), planned(t, ours(),
+			append(more, "-payload", "1MB")...)
+		require.Greater(t, large.parts()[2], 2*small.parts()[2], "the size of a message is known")
+	}
 	require.Zero(t, takes("small-1000-per-second")[1], "nobody looks for a rate that is given")
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
 	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {

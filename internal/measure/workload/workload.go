@@ -116,7 +116,7 @@ func (w Workload) Extra() time.Duration {
 	if w.Wait > 0 { // no collection ends the slice in time
 		return 250*time.Millisecond + 4*w.Wait
 	}
-	return 0
+	return 5 * (w.Likely() - work) // of calls that lead in, and of the one that a slice lasts on for
 }
 
 // Warming is about how long it takes until the callers of a fixture are warm.
@@ -130,14 +130,10 @@ func (w Workload) Warming() time.Duration {
 	if w.TLS {
 		cold += time.Duration(cmp.Or(w.Conns, callers)) * handshake
 	}
-	switch warm := w.warm(callers, calls); {
-	case !w.Windowed():
-		return cold + time.Duration(warm)*w.Wait
-	case w.Payload == Drawn:
+	if w.Payload == Drawn {
 		return 6 * draws * work * 16 // whose messages are made first, and are larger
-	default:
-		return cold + time.Duration(warm)*w.Likely()
 	}
+	return cold + time.Duration(w.warm(callers, calls))*w.Likely()
 }
 
 // work is about what a call takes of all cores, of client and server.
