@@ -187,7 +187,7 @@ func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show sh
 		left -= counted(one)
 		for _, name := range one.Spec.Arms[1:] {
 			key := [2]string{w.Name, name}
-			if one.Left != "" || p.servers != nil || facts[key] != nil || ctx.Err() != nil {
+			if one.Left != "" && one.TooFast() < 2 || p.servers != nil || facts[key] != nil || ctx.Err() != nil {
 				continue
 			}
 			seen, err := versus.Count(ctx, versus.Spec{Arms: []string{name}, Workload: w}, l.programs[build(name)][0])

@@ -94,9 +94,21 @@ func (k *clock) show(what string, left time.Duration) {
 	if k.what = what; what != "" {
 		k.left, k.shown = left, time.Now()
 	}
-	if k.bar || first {
+	if first {
+		k.begin()
+	} else if k.bar {
 		k.draw()
 	}
+}
+
+// begin draws for the first time. What undecided lines may take is told once: a bar has it in a line that stays.
+func (k *clock) begin() {
+	if k.spare > 0 && k.bar {
+		fmt.Fprintf(k.out, "rpcbench: about %v, and %v more if lines are undecided\n", k.left.Round(time.Second),
+			k.spare.Round(time.Second))
+	}
+	k.draw()
+	k.spare = 0
 }
 
 // draw asks for the width each time, since a terminal may have another one than before.
@@ -120,7 +132,7 @@ func (k *clock) draw() {
 		line = string(text[:min(len(text), columns-1)])
 	default:
 		more := ""
-		if k.spare > 0 && past < time.Second { // when all begins
+		if k.spare > 0 { // when all begins
 			more = fmt.Sprintf(", and %v more if lines are undecided", k.spare.Round(time.Second))
 		}
 		line = fmt.Sprintf("rpcbench: %v left of about %v%s: %s\n", left, all, more, k.what)

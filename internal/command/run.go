@@ -286,20 +286,23 @@ func (o options) checkSlow(p plan) error {
 	}
 	for _, w := range p.workloads {
 		p.workloads = []workload.Planned{w}
-		if p.gate.countsOnly() || !w.Slow() || takes(p) <= longest {
+		if p.gate.countsOnly() || w.Likely() < 10*time.Millisecond || takes(p) <= longest {
 			continue
 		}
-		what, least := "-wait "+w.Wait.String(), p
-		if w.Link != "" {
-			what = "-link " + w.Link
+		what, less, least := "-wait "+w.Wait.String(), "a shorter -wait", p
+		switch {
+		case w.Link != "":
+			what, less = "-link "+w.Link, "a quicker -link"
+		case w.Wait == 0:
+			what = fmt.Sprintf("%d callers, %s", w.AtOnce(), cmp.Or(w.Payload, "small calls"))
+			less = "fewer callers, a smaller message"
 		}
 		least.processes, least.time = verdict.Fewest, versus.FewestBlocks*versus.Turn*verdict.Fewest
-		would := "a shorter one"
 		if takes(least) <= longest {
-			would = fmt.Sprintf("-processes %d -time %v, or a shorter one", verdict.Fewest, least.time)
+			less = fmt.Sprintf("-processes %d -time %v, or %s", verdict.Fewest, least.time, less)
 		}
 		return wrong("run: %s: windows of ten calls of each caller make this take %v, and ten minutes are the most: give %s",
-			what, takes(p).Round(10*time.Second), would)
+			what, takes(p).Round(10*time.Second), less)
 	}
 	return nil
 }

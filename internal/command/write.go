@@ -56,6 +56,9 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 		procs = fmt.Sprintf("-%d", n)
 	}
 	named := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
+	if one.Halved() {                                                                 // rows of the whole rate stand above
+		procs = fmt.Sprintf("/rate=%v", one.Spec.Workload.Rate) + procs
+	}
 	disturbed := 0.0
 	if one.Disturbed(p) {
 		disturbed = 1

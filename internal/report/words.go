@@ -33,7 +33,11 @@ func Because(r verdict.Reason) string {
 			return fmt.Sprintf("%d processes count, and a verdict needs %.0f; %d had one core only", r.Processes, r.Needed,
 				r.OneCore)
 		}
-		return fmt.Sprintf("%d of %d processes count, and a verdict needs %.0f", r.Processes, r.Of, r.Needed)
+		said := fmt.Sprintf("%d of %d processes count, and a verdict needs %.0f", r.Processes, r.Of, r.Needed)
+		if r.Miscounted > 0 {
+			said += fmt.Sprintf("; in %d the calls under way were not those of the callers", r.Miscounted)
+		}
+		return said
 	case verdict.TwoStates:
 		return fmt.Sprintf("%d of %d processes lie on one side of 1, but their ratios vary by %s: "+
 			"the machine may have had two states", r.Processes, r.Of, percent(r.Found))
@@ -94,7 +98,7 @@ func (l Led) Said() string {
 	case n.Counted < n.Planned:
 		said = append(said, fmt.Sprintf("%d of %d processes", n.Counted, n.Planned))
 	}
-	if n.Miscounted > 0 {
+	if n.Miscounted > 0 && l.Reason.Miscounted == 0 {
 		said = append(said, fmt.Sprintf("%d left out, whose calls under way were not those of the callers", n.Miscounted))
 	}
 	if n.NoSecond > 0 && !l.OfCPU {

@@ -21,6 +21,8 @@ func TestBecause(t *testing.T) {
 			"machine": {Kind: verdict.Disturbed, Processes: 8, Of: 14, Needed: 1.8},
 		"disturbed: other programs left 1.86 cores on average, so the ratio was measured on a busy machine": {
 			Kind: verdict.Crowded, Found: 1.86, Needed: 1.92},
+		"0 of 8 processes count, and a verdict needs 6; in 8 the calls under way were not those of the callers": {
+			Kind: verdict.TooFew, Of: 8, Needed: 6, Miscounted: 8},
 		"5 of 8 processes count, and a verdict needs 6": {Kind: verdict.TooFew, Processes: 5, Of: 8, Needed: 6},
 		"5 processes count, and a verdict needs 6; 3 had one core only": {Kind: verdict.TooFew, Processes: 5, Of: 8,
 			OneCore: 3, Needed: 6},

@@ -67,7 +67,7 @@ func (a *Answer) fails(plan Plan, all int) Reason {
 		{disturbed, Reason{Kind: Disturbed, Processes: n.Disturbed, Of: all, Needed: plan.needs() - short}},
 		{crowded, Reason{Kind: Crowded, Found: left, Needed: plan.needs() - shortOnAverage}},
 		{n.Counted < needed, Reason{Kind: TooFew, Processes: n.Counted, Of: n.Planned, OneCore: n.OneCore,
-			Needed: float64(needed)}},
+			Miscounted: n.Miscounted, Needed: float64(needed)}},
 	} {
 		if c.fails {
 			return c.Reason
@@ -273,7 +273,8 @@ func (p Plan) kept(all []Process) (kept []Process, without int) {
 
 // Obeys tells whether a process has measured the calls of the callers and no others, by Little's law. Of callers who
 // call again at once, as many calls are under way as there are callers, on average. Of planned calls, no more are at
-// any time. What is not told is not asked.
+// any time, and no more are completed than were planned, but for those that a window's edges leave. What is not told is
+// not asked.
 func (p Plan) Obeys(one Process) bool {
 	allowed := underWay
 	if one.Others >= beside {
@@ -283,7 +284,7 @@ func (p Plan) Obeys(one Process) bool {
 		switch most := one.Most[arm]; {
 		case p.Callers == 0:
 		case one.Loads[arm].Completed > 0:
-			if most > int64(p.Callers) {
+			if most > int64(p.Callers) || one.Loads[arm].Completed > 1+underWay {
 				return false
 			}
 		case inFlight > 0 && math.Abs(inFlight/float64(p.Callers)-1) > allowed:

@@ -542,6 +542,8 @@ func TestLittlesLaw(t *testing.T) {
 		"at a rate, fewer than callers":        {asks, func(p *Process) { p.at(1, 3) }, true},
 		"at a rate, all callers at a moment":   {asks, func(p *Process) { p.at(1, 20) }, true},
 		"at a rate, one more than the callers": {asks, func(p *Process) { p.at(1, 21) }, false},
+		"at a rate, calls counted twice":       {asks, func(p *Process) { p.at(2, 20) }, false},
+		"at a rate, what an edge leaves":       {asks, func(p *Process) { p.at(1.04, 20) }, true},
 	} {
 		p := Process{InFlight: [3]float64{20, 20, 20}, Ratios: Ratios{Copy: 1, Ratio: 1.4, ToCopy: 1.4},
 			Ns: [3]float64{100, 100, 140}}
@@ -565,7 +567,7 @@ func TestLittlesLaw(t *testing.T) {
 	all[1].InFlight[0] = 1
 	a = Decide(asks, all)
 	require.Equal(t, Counts{Planned: 8, Counted: 5, Miscounted: 3}, a.Processes)
-	require.Equal(t, TooFew, a.Time.Reason.Kind)
+	require.Equal(t, Reason{Kind: TooFew, Processes: 5, Of: 8, Needed: 6, Miscounted: 3}, a.Time.Reason)
 	for i := range all {
 		all[i].InFlight[0] = 1
 	}

@@ -226,12 +226,13 @@ type Percentile struct {
 
 // Reason is why a figure is undecided: the first condition that fails, with its numbers.
 type Reason struct {
-	Kind      Kind    `json:"kind"`
-	Processes int     `json:"processes,omitzero"` // so many
-	Of        int     `json:"of,omitzero"`        // of so many
-	OneCore   int     `json:"one_core,omitzero"`  // and so many are left out, since they had one core
-	Found     float64 `json:"found,omitzero"`
-	Needed    float64 `json:"needed,omitzero"`
+	Kind       Kind    `json:"kind"`
+	Processes  int     `json:"processes,omitzero"`  // so many
+	Of         int     `json:"of,omitzero"`         // of so many
+	OneCore    int     `json:"one_core,omitzero"`   // and so many are left out, since they had one core
+	Miscounted int     `json:"miscounted,omitzero"` // and so many, since their calls under way were not the callers'
+	Found      float64 `json:"found,omitzero"`
+	Needed     float64 `json:"needed,omitzero"`
 
 	// What would decide, of the interval of a figure: about so many times the time would decide this ratio in half of the
 	// cases, or a machine on which the base varies less. An interval of a percentile has none.

@@ -174,7 +174,7 @@ func (c *Campaign) Run(ctx context.Context) error {
 			if err := c.process(ctx, one, one.tried, one.String()+", "+where); err != nil {
 				return err
 			}
-			if one.tried++; one.tooFast() >= 2 {
+			if one.tried++; one.TooFast() >= 2 {
 				if err := c.lighten(one); err != nil {
 					return err
 				}
@@ -219,9 +219,10 @@ func (c *Campaign) expects(one *Comparison) time.Duration {
 	return time.Duration(float64(one.takes()) * max(1, float64(spent)/float64(expected)))
 }
 
-// tooFast is in how many processes far fewer calls were completed than planned.
-func (c *Comparison) tooFast() (processes int) {
-	const few = 0.9 // of the planned calls
+const few = 0.9 // of the planned calls: where fewer are completed, the rate is too fast
+
+// TooFast is in how many processes far fewer calls were completed than planned.
+func (c *Comparison) TooFast() (processes int) {
 	for _, p := range c.Found {
 		if least := min(p.Loads[0].Completed, p.Loads[1].Completed, p.Loads[2].Completed); 0 < least && least < few {
 			processes++
@@ -230,26 +231,35 @@ func (c *Comparison) tooFast() (processes int) {
 	return processes
 }
 
+// Halved is whether the rate is half of the one that the run chose at first.
+func (c *Comparison) Halved() bool { return c.halved }
+
 // lighten goes on at half the rate, where the run chose it, with all comparisons of the workload: their figures would
 // else be of two rates. What was measured at the whole rate counts no longer. Another rate, and a half that is as much
-// too fast, ends the comparison.
+// too fast, ends the workload.
 func (c *Campaign) lighten(slow *Comparison) error {
 	w := slow.Spec.Workload
-	if !slow.Ordinary || slow.halved || w.Rate/2 < workload.LeastRate {
-		slow.Left = fmt.Sprintf("of %v planned calls a second too few were completed in two processes", w.Rate)
-		return nil
-	}
-	more := 0 * time.Second
+	ends, before, after := !slow.Ordinary || slow.halved || w.Rate/2 < workload.LeastRate, 0*time.Second, 0*time.Second
+	var same []*Comparison
 	for _, one := range c.Comparisons {
-		if one.Spec.Workload.Name != w.Name {
+		if one.Spec.Workload.Name == w.Name && one.Left == "" {
+			same, before = append(same, one), before+time.Duration(c.Plan.Processes-one.tried)*c.expects(one)
+		}
+	}
+	for _, one := range same {
+		if ends {
+			one.Left = fmt.Sprintf("of %v planned calls a second too few were completed in two processes", w.Rate)
 			continue
 		}
-		more += time.Duration(one.tried) * c.expects(one)
-		one.Spec.Workload.Rate, one.halved, one.Found, one.tried = w.Rate/2, true, nil, 0
+		one.Spec.Workload.Rate, one.halved, one.Found, one.tried, one.ran, one.spent = w.Rate/2, true, nil, 0, 0, 0
+		after += time.Duration(c.Plan.Processes) * c.expects(one)
 	}
-	c.end = c.end.Add(more)
+	if ends {
+		return nil
+	}
+	c.end = c.end.Add(after - before)
 	line := fmt.Sprintf("%s: of %v planned calls a second too few were completed in two processes, so %v are planned "+
-		"from here on, which takes %v more", w.Title, w.Rate, w.Rate/2, more.Round(time.Second))
+		"from here on, which takes %v more", w.Title, w.Rate, w.Rate/2, (after - before).Round(time.Second))
 	c.Warnings = append(c.Warnings, line)
 	return c.Say(line)
 }

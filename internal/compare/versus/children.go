@@ -184,6 +184,7 @@ func joined(fixtures []timing.Latency) (l timing.Latency) {
 		n := time.Duration(i + 1)
 		l.Calls, l.Sum = l.Calls+own.Calls, l.Sum+own.Sum
 		l.Planned, l.Skipped, l.Late = l.Planned+own.Planned, l.Skipped+own.Skipped, max(l.Late, own.Late)
+		l.Most = max(l.Most, own.Most)
 		for _, p := range []struct{ to, own *time.Duration }{{&l.P50, &own.P50}, {&l.P95, &own.P95}, {&l.P99, &own.P99},
 			{&l.P999, &own.P999}} {
 			if mean := *p.to + (*p.own-*p.to)/n; i == 0 || min(*p.to, *p.own) > 0 {

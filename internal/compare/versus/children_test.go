@@ -219,10 +219,10 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 4; read spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 5; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"answer":{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],`+
-		`"latencies":[{"calls":'$n'},{"calls":1}]}}`+"'; done\n"), 0o700))
+		`"latencies":[{"calls":'$n',"most":7},{"calls":1,"most":6}]}}`+"'; done\n"), 0o700))
 	asked := spec("base@HEAD~1", "base@HEAD~1", "other@HEAD")
 	for asked.Seed = range 6 { // in the last block, whose latencies count, the order differs
 		record, err := Run(t.Context(), asked, Program{Path: script, Layout: 4}, Program{Path: script, Layout: 5},
@@ -236,7 +236,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 					Busy: 88, Idle: 99, Switches: 110}, block[arm],
 					"the process of arm %d, base, copy or contestant, measures another", arm)
 			}
-			require.Equal(t, timing.Latency{Calls: int64(ops)}, record.Latencies[arm], "of arm %d are another's", arm)
+			require.Equal(t, timing.Latency{Calls: int64(ops), Most: 7}, record.Latencies[arm], "of arm %d are another's", arm)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestCountOfAProcessThatFails(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 4; read spec; read line\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 5; read spec; read line\n"+
 		`echo '{"answer":{"calls":1}}'; echo it broke >&2; exit 1`), 0o700))
 	_, err := Count(t.Context(), spec("base"), Program{Path: script})
 	require.EqualError(t, err, "it broke")

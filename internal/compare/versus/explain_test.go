@@ -36,7 +36,7 @@ func TestExplainFails(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
-			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 4; read spec\n"+test.script+"\n"), 0o700))
+			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 5; read spec\n"+test.script+"\n"), 0o700))
 			found, err := Explain(t.Context(), Spec{Arms: []string{"a", "b"}, Blocks: 2}, Program{Path: script})
 			require.EqualError(t, err, test.want)
 			if test.calls == 0 {

@@ -77,8 +77,20 @@ func TestOrdinary(t *testing.T) {
 		}
 		require.Equal(t, want, rate)
 	}
+	// Handlers that wait, of whom no field tells, complete half of 2000 calls a second. Four fifths of these are planned.
+	asked := []float64(nil)
+	rate, err := Ordinary(t.Context(), func(_ context.Context, s Spec, _ ...Program) (timing.Record, error) {
+		asked = append(asked, s.Workload.Rate)
+		one := timing.Slice{Ops: 1, Wall: 1, CPU: time.Microsecond}
+		l := timing.Latency{Planned: 1000, Calls: int64(1000 * min(1, 1000/s.Workload.Rate))}
+		return timing.Record{Arms: s.Arms, Blocks: [][]timing.Slice{{one, one}}, Latencies: []timing.Latency{l, l}}, nil
+	}, Spec{Arms: []string{"base", "base", "other"}}, Program{})
+	require.NoError(t, err)
+	require.Equal(t, []float64{2000, 500}, asked)
+	require.EqualValues(t, 500, rate)
+
 	broken := errors.New("broken")
-	_, err := Ordinary(t.Context(), func(context.Context, Spec, ...Program) (timing.Record, error) {
+	_, err = Ordinary(t.Context(), func(context.Context, Spec, ...Program) (timing.Record, error) {
 		return timing.Record{}, broken
 	}, Spec{Arms: []string{"base"}}, Program{})
 	require.ErrorIs(t, err, broken)

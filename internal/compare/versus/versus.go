@@ -7,7 +7,6 @@ package versus
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -198,7 +197,7 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 }
 
 // open gives each arm a new fixture. Where a slice brings its own, it sees that they open, and how long their windows
-// have to be: as long for each arm.
+// have to be: as long for each arm of this process.
 func (g *Group) open(ctx context.Context) error {
 	took := 0 * time.Second
 	for _, arm := range g.Arms {
@@ -216,15 +215,16 @@ func (g *Group) open(ctx context.Context) error {
 		}
 		loop := arm.open.Load().Loop
 		if took = max(took, loop.Warmed()); took > workload.MostCall {
-			return fmt.Errorf("%s: a call takes %v, and windows are of ten calls of %v at most: give fewer callers, a smaller "+
-				"message or a quicker link: %w", arm.Name, took.Round(time.Millisecond), workload.MostCall, errors.ErrUnsupported)
+			return cmp.Or(loop.Finish(), fmt.Errorf("%s: a call takes %v, and windows are of ten calls of %v at most: "+
+				"give fewer callers, a smaller message or a quicker link", arm.Name, took.Round(time.Millisecond),
+				workload.MostCall))
 		}
 		if err := cmp.Or(loop.Finish(), arm.close()); err != nil {
 			return err
 		}
 	}
 	_, shortest := g.spec.Workload.Window(0)
-	if _, length := g.spec.Workload.Window(took); length > shortest {
+	if _, length := g.spec.Workload.Window(took); length > shortest || g.spec.Workload.Slow() { // callers may be in step
 		for _, arm := range g.Arms {
 			arm.took, arm.setup.Spread = took, took
 		}

@@ -192,8 +192,8 @@ func TestProtocol(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the children are shell scripts")
 	}
-	const other = "its process speaks protocol 7, and this program 4: compare builds of one protocol"
-	const none = "its process names no protocol, and this program speaks 4: it is too old, " +
+	const other = "its process speaks protocol 7, and this program 5: compare builds of one protocol"
+	const none = "its process names no protocol, and this program speaks 5: it is too old, " +
 		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
 		{"a newer one", "echo 7; read line", other},

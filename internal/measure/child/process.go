@@ -24,7 +24,7 @@ import (
 
 // Protocol is the number of what a parent and its children tell each other. Raise it with each change of what a line
 // means or of what is measured by it. Else a build from before the change would measure something else by that name.
-const Protocol = 4
+const Protocol = 5
 
 // Variable stands in the environment of a child, and says what the child does: Serves, Measures or Holds. Builds that
 // knew no Protocol looked for other names, so a child of such a build measures nothing.

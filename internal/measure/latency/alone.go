@@ -40,7 +40,7 @@ func (a *OneCaller) Timed(on bool) { a.timed, a.last = on, time.Now() }
 
 // Start implements [Loop].
 func (a *OneCaller) Start(warm int) error {
-	for range warm {
+	for first := time.Now(); warm > 0 && time.Since(first) < warmLimit; warm-- {
 		began := time.Now()
 		if err := a.Call(); err != nil {
 			return fmt.Errorf("warm-up: %w", err)

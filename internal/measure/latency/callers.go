@@ -84,11 +84,11 @@ func (c *callers) Run(ctx context.Context, n int64) error {
 func (c *callers) During(ctx context.Context, lead, length time.Duration, edge func(open bool)) (time.Duration, error) {
 	c.began = time.Now()
 	c.starts.open()
-	err := wait(ctx, lead)
+	err := c.last(ctx, lead)
 	if err == nil {
 		edge(true)
 		c.set(&c.from)
-		err = wait(ctx, length)
+		err = c.last(ctx, length)
 		c.set(&c.to)
 		edge(false)
 	}
@@ -112,15 +112,17 @@ func (c *callers) set(edge *time.Duration) {
 	*edge = time.Since(c.began)
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+// last returns after a while, or when a call has failed, which Finish tells.
+func (c *callers) last(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+	case <-c.over.passed:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return nil
 }
 
 // Finish implements [Loop].
@@ -135,7 +137,8 @@ func (c *callers) Finish() error {
 
 // warm makes the calls of one caller that don't count, and tells whether none failed.
 func (c *callers) warm(i, calls int) bool {
-	for j := range calls {
+	first := time.Now()
+	for j := 0; j < calls && time.Since(first) < warmLimit; j++ {
 		c.begun.Add(1)
 		began := time.Now()
 		if err := c.spec.Rounds[i][j%len(c.spec.Rounds[i])](context.Background()); err != nil {

@@ -13,6 +13,8 @@ const (
 	MaxRate = 1e6
 
 	tooLate = 50 * time.Millisecond // after which a planned start is skipped
+
+	warmLimit = 500 * time.Millisecond // after which a caller that warms begins no other call
 )
 
 // Loop goes round: each of its callers makes the calls of its round in turn, and calls again as soon as it has its
@@ -26,7 +28,8 @@ const (
 // is slow. Without a plan a stall is a single slow call: coordinated omission (G. Tene,
 // https://github.com/giltene/wrk2).
 type Loop interface {
-	// Start starts the callers, and returns when each has made warm calls, which don't count. Run or During comes next.
+	// Start starts the callers, and returns when each has made warm calls, which don't count, or has made some of them for
+	// half a second. Run or During comes next.
 	// If one of the calls fails, Start leaves nothing running.
 	Start(warm int) error
 

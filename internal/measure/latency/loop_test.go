@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -406,6 +407,33 @@ func TestWarmed(t *testing.T) {
 			require.Equal(t, want, l.Warmed())
 			require.NoError(t, l.Finish())
 		}
+	})
+}
+
+// Callers of long calls warm for half a second, and make one call at least.
+func TestWarmingEnds(t *testing.T) {
+	for took, want := range map[time.Duration]int64{ms: 64, 200 * ms: 3, time.Minute: 1} {
+		for _, callers := range []int64{1, 3} {
+			synctest.Test(t, func(t *testing.T) {
+				l := several(int(callers), taking(took))
+				require.NoError(t, l.Start(64))
+				require.Equal(t, callers*want, l.Begun())
+				require.NoError(t, l.Finish())
+			})
+		}
+	}
+}
+
+// A call that fails ends a window at once, however long it is.
+func TestFailedCallEndsItsWindow(t *testing.T) {
+	broken := errors.New("broken")
+	synctest.Test(t, func(t *testing.T) {
+		l := several(3, func() error { return cmp.Or(taking(10*ms)(), broken) })
+		require.NoError(t, l.Start(0))
+		began := time.Now()
+		_, err := l.During(t.Context(), time.Minute, time.Hour, func(bool) {})
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, 10*ms, time.Since(began))
 	})
 }
 

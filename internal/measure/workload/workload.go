@@ -57,8 +57,13 @@ func (p Planned) Check() error {
 		return err
 	}
 	if most := p.MostRate(); p.Rate > most {
-		return refuse("%s can make %.0f calls a second, as each of %d takes %v and more: give %.0f callers or more for %v a "+
-			"second", Field("Callers"), most, p.AtOnce(), p.delay(), math.Ceil(float64(p.AtOnce())*p.Rate/most), p.Rate)
+		needed := math.Ceil(float64(p.AtOnce()) * p.Rate / most)
+		would := fmt.Sprintf("give %.0f callers or more for %v a second", needed, p.Rate)
+		if needed > Most {
+			would = fmt.Sprintf("%v a second would take %.0f, and %d are the most", p.Rate, needed, Most)
+		}
+		return refuse("%s can make %.0f calls a second, as each of %d takes %v and more: %s", Field("Callers"), most,
+			p.AtOnce(), p.delay(), would)
 	}
 	return nil
 }
@@ -104,7 +109,7 @@ func (w Workload) Blocks(n int) int {
 	return n
 }
 
-// Extra is about how much longer than others each arm takes in a block.
+// Extra is about how long a window takes, or how much longer a slice of long calls takes than one of short calls.
 func (w Workload) Extra() time.Duration {
 	switch {
 	case w.Windowed():
@@ -121,8 +126,8 @@ func (w Workload) Extra() time.Duration {
 
 // Warming is about how long it takes until the callers of a fixture are warm.
 func (w Workload) Warming() time.Duration {
-	if w.Link != "" {
-		return 0 // which Extra has
+	if w.Link != "" && !w.Windowed() {
+		return 0 // Extra has it
 	}
 	const handshake = 600 * time.Microsecond // of all cores
 	callers, calls := w.callers()
@@ -133,7 +138,8 @@ func (w Workload) Warming() time.Duration {
 	if w.Payload == Drawn {
 		return 6 * draws * work * 16 // whose messages are made first, and are larger
 	}
-	return cold + time.Duration(w.warm(callers, calls))*w.Likely()
+	const longest = 500 * time.Millisecond // that a loop warms, and on to the end of a call
+	return cold + max(w.Likely(), min(longest, time.Duration(w.warm(callers, calls))*w.Likely()))
 }
 
 // work is about what a call takes of all cores, of client and server.
@@ -601,7 +607,6 @@ func (w Workload) prepare(o *Open, setup Setup) error {
 
 // warm is how many calls of a round each caller makes until it is warm.
 func (w Workload) warm(callers, calls int) int {
-	const longest = 500 * time.Millisecond // that handlers may wait meanwhile
 	warm := 4 * calls
 	switch {
 	case w.Link != "" && callers == 1 && !w.Windowed():
@@ -612,9 +617,6 @@ func (w Workload) warm(callers, calls int) int {
 		warm /= 4
 	case w.Payload == Drawn:
 		warm = calls
-	}
-	if w.Wait > 0 {
-		warm = min(warm, max(1, int(longest/w.Likely())))
 	}
 	return warm
 }
