@@ -135,6 +135,21 @@ func TestHandle(t *testing.T) {
 		"grpcprotobuf.converted", "connectrpc.converted", "connectrpc2.converted"}, names)
 }
 
+// What generated types cache in unexported fields is no change of a request.
+func TestGeneratedRequestsCache(t *testing.T) {
+	m := rpcbench.Method[userv1.User, userv1.User]{Requests: []*userv1.User{{Id: "a"}},
+		Handle: func(_ context.Context, u *userv1.User) (*userv1.User, error) {
+			if proto.Size(u); u.Id == "b" {
+				u.Id = "c"
+			}
+			return u, nil
+		}}
+	same := func(u *userv1.User) *userv1.User { return &userv1.User{Id: u.Id} }
+	require.NoError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0))
+	m.Requests[0].Id = "b"
+	require.EqualError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0), "Handle changes its request")
+}
+
 // Stacks that share an array of Replies keep their own answers, which are appended.
 func TestAnswersAreAppendedToNoSharedArray(t *testing.T) {
 	m := handling(func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
