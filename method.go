@@ -3,6 +3,8 @@ package rpcbench
 import (
 	"context"
 	"errors"
+	"reflect"
+	"sync/atomic"
 )
 
 // Method is a unary method of your own, with its request type Q and its reply type A: plain structs for JSON, generated
@@ -28,7 +30,7 @@ type Method[Q, A any] struct {
 	Handle func(context.Context, *Q) (*A, error)
 
 	// Alone calls the handler for which Handle converts messages, with request i as that handler takes it. Converted sets
-	// it. It is nil if Handle converts nothing.
+	// it, and it fails if the handler changes the request. It is nil if Handle converts nothing.
 	Alone func(ctx context.Context, i int) error
 
 	// Key returns a number by which the server finds out which of the Requests it has received. It runs inside calls. It
@@ -72,10 +74,30 @@ func Converted[Q, A, P, B any](m Method[P, B], request func(*P) *Q, received fun
 		c.Replies = append(c.Replies, reply(a))
 	}
 	if c.Alone == nil {
+		unchanged := make([]atomic.Bool, len(own)) // by the first call
 		c.Alone = func(ctx context.Context, i int) error {
-			_, err := handle(ctx, own[i%len(own)])
+			i %= len(own)
+			_, err := handle(ctx, own[i])
+			if err == nil && !unchanged[i].Load() {
+				if !same(own[i], received(c.Requests[i])) {
+					return errors.New("Handle changes its request")
+				}
+				unchanged[i].Store(true)
+			}
 			return err
 		}
 	}
 	return c
+}
+
+// same leaves out what generated types cache in unexported fields.
+func same[P any](a, b *P) bool {
+	type message interface {
+		ProtoMessage()
+		String() string
+	}
+	if m, ok := any(a).(message); ok {
+		return m.String() == any(b).(message).String()
+	}
+	return reflect.DeepEqual(a, b)
 }

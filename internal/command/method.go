@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -56,7 +58,7 @@ func (p plan) call(ctx context.Context) (call *report.Call, warnings []string, e
 	}
 	var shares map[string]*report.Share
 	if p.servers == nil {
-		shares, err = handlers(ctx, p.seed, all)
+		shares, err = handlers(ctx, p.seed, all, 10*time.Second)
 	}
 	if err != nil && ctx.Err() == nil { // all else is known
 		warnings, err = []string{fmt.Sprintf("how much of a call the handler is, is not known: %v", err)}, nil
@@ -113,7 +115,10 @@ func zipped(data []byte) float64 {
 	return float64(out.Len())
 }
 
-const blocks = 12
+const (
+	blocks = 12
+	slice  = 5 * time.Millisecond
+)
 
 // span is the median of twelve times. Its interval is between the third and the tenth of them, which covers 96.1 %.
 func span(ns []float64) report.Span {
@@ -142,7 +147,7 @@ func codecTimes(ctx context.Context, seed uint64, stacks []codec) ([][2]report.S
 			return cmp.Or(s.requests.Decode(requests[n]), s.replies.Decode(replies[n]))
 		}})
 	}
-	by, err := inTurns(ctx, seed, arms, func(s timing.Slice) time.Duration { return s.Wall })
+	by, err := inTurns(ctx, seed, arms, func(s timing.Slice) time.Duration { return s.Wall }, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +159,11 @@ func codecTimes(ctx context.Context, seed uint64, stacks []codec) ([][2]report.S
 }
 
 // inTurns measures arms block by block. Of each arm it returns an amount per op in each block.
-func inTurns(ctx context.Context, seed uint64, arms []timing.Arm, amount func(timing.Slice) time.Duration) (
-	by [][]float64, err error) {
-	pairing, err := timing.New(arms, 5*time.Millisecond, seed)
+func inTurns(ctx context.Context, seed uint64, arms []timing.Arm, amount func(timing.Slice) time.Duration,
+	begins func()) (by [][]float64, err error) {
+	pairing, err := timing.New(arms, slice, seed)
 	for i := 0; err == nil && i < blocks; i++ {
+		begins()
 		err = pairing.Block(ctx)
 	}
 	if err != nil {
@@ -173,25 +179,56 @@ func inTurns(ctx context.Context, seed uint64, arms []timing.Arm, amount func(ti
 }
 
 // handlers are what the handlers of stacks take of calls, by the stack's name. A stack without a handler has none, and
-// where the system does not tell CPU time none has.
-func handlers(ctx context.Context, seed uint64, stacks []rpcbench.Stack) (shares map[string]*report.Share, err error) {
+// where the system does not tell CPU time none has. A call may take as long
+// as limit, and so may each arm of a block, on average.
+func handlers(ctx context.Context, seed uint64, stacks []rpcbench.Stack, limit time.Duration) (
+	shares map[string]*report.Share, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type measured struct {
+		shares map[string]*report.Share
+		err    error
+	}
+	ended, hung := make(chan measured, 1), make(chan struct{})
+	end := sync.OnceValue(func() error { close(hung); return nil })
+	watch := workload.Watch(limit, nil, end)
+	defer watch.Stop()
+	go func() { // which a handler that heeds no context keeps
+		shares, err := sharesOf(ctx, seed, stacks, func(n int) { watch.Reset(limit * time.Duration(n)) })
+		ended <- measured{shares, err}
+	}()
+	select {
+	case m := <-ended:
+		return m.shares, m.err
+	case <-hung:
+		return nil, errors.New("a handler does not answer")
+	}
+}
+
+// sharesOf tells before each start, call and block of how many calls or arms it is.
+func sharesOf(ctx context.Context, seed uint64, stacks []rpcbench.Stack, begins func(n int)) (
+	shares map[string]*report.Share, err error) {
 	var arms []timing.Arm
 	var names []string
-	around := func(calls []rpcbench.Call) func() error {
+	around := func(ctx context.Context, calls []rpcbench.Call) func() error {
 		n := 0
 		return func() error {
 			n = (n + 1) % len(calls)
-			return calls[n](context.Background())
+			return calls[n](ctx)
 		}
 	}
 	for _, s := range stacks {
+		begins(corpus.Round)
 		f, err := rpcbench.Start(ctx, s, rpcbench.Config{})
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		client, handles := f.Client.(interface{ Alone(i int) rpcbench.Call })
+		defer context.AfterFunc(ctx, func() { _ = f.Close() })() // a call that hangs ends so
+		client, handles := f.Client.(interface {
+			Alone(ctx context.Context, i int) (rpcbench.Call, error)
+		})
 		if !handles {
 			continue
 		}
@@ -201,30 +238,46 @@ func handlers(ctx context.Context, seed uint64, stacks []rpcbench.Stack) (shares
 			if err != nil {
 				return nil, err
 			}
-			calls, alone = append(calls, call), append(alone, client.Alone(i))
+			begins(1)
+			handler, err := client.Alone(ctx, i)
+			if err != nil {
+				return nil, fmt.Errorf("%s, its handler alone: %w", s.Name, err)
+			}
+			calls, alone = append(calls, call), append(alone, handler)
 		}
 		names = append(names, s.Name)
-		arms = append(arms, timing.Arm{Name: s.Name + " calls", Op: around(calls)},
-			timing.Arm{Name: s.Name + ", its handler alone", Op: around(alone)})
+		arms = append(arms, timing.Arm{Name: s.Name + " calls", Op: around(context.Background(), calls)},
+			timing.Arm{Name: s.Name + ", its handler alone", Op: around(ctx, alone)})
 	}
 	if _, told := cpu.Time(); arms == nil || !told {
 		return nil, nil
 	}
-	by, err := inTurns(ctx, seed, arms, func(s timing.Slice) time.Duration { return s.CPU })
+	by, err := inTurns(ctx, seed, arms, func(s timing.Slice) time.Duration {
+		return s.CPU
+	}, func() { begins(len(arms)) })
 	if err != nil {
 		return nil, err
 	}
 	shares = map[string]*report.Share{}
 	for i, name := range names {
-		call, handler := by[2*i], by[2*i+1]
-		part := make([]float64, len(call))
-		for block := range call {
-			part[block] = handler[block] / call[block]
+		if shares[name], err = shareOf(by[2*i], by[2*i+1]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		share := span(part)
-		shares[name] = &report.Share{Call: span(call), Handler: span(handler), Share: share.Ns, Lo: share.Lo, Hi: share.Hi}
 	}
 	return shares, nil
+}
+
+// shareOf makes a share of the CPU times of each block. A coarse clock may tell none, and so may a handler that sleeps.
+func shareOf(call, handler []float64) (*report.Share, error) {
+	part := make([]float64, len(call))
+	for block := range call {
+		part[block] = handler[block] / call[block]
+		if !(part[block] > 0) || math.IsInf(part[block], 1) {
+			return nil, errors.New("the system told no CPU time of a slice")
+		}
+	}
+	share := span(part)
+	return &report.Share{Call: span(call), Handler: span(handler), Share: share.Ns, Lo: share.Lo, Hi: share.Hi}, nil
 }
 
 // explained is how long each stack is explained: in two processes to five, as long as it is timed.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func TestHandlersShare(t *testing.T) {
 	shares, err := handlers(t.Context(), 1, []rpcbench.Stack{
 		named("canned", httpjson.Of(canned)), named("heavy", httpjson.Of(method(much))),
 		named("converts", httpjson.Of(rpcbench.Converted(method(0), same, works, same, method(0).Equal))),
-	})
+	}, time.Minute)
 	require.NoError(t, err)
 	require.Len(t, shares, 2)
 	require.Nil(t, shares["canned"])
@@ -98,6 +99,66 @@ func TestHandlersShare(t *testing.T) {
 	}
 	require.Greater(t, shares["heavy"].Share, 0.5, "%+v", shares["heavy"])
 	require.Less(t, shares["converts"].Share, 0.5, "%+v", shares["converts"])
+}
+
+// Where a handler can't be called alone again and again, no share is measured, and a line says why.
+func TestNoShare(t *testing.T) {
+	type text struct{ Text string }
+	release := make(chan struct{})
+	defer close(release)
+	same := func(q *text) *text { c := *q; return &c }
+	equal := func(want, got *text) bool { return true }
+	appends := func(_ context.Context, q *text) (*text, error) {
+		q.Text += "+"
+		return new(text), nil
+	}
+	hangs := func(ctx context.Context, _ *text) (*text, error) {
+		if ctx.Value(http.ServerContextKey) == nil {
+			<-release // and heeds no context
+		}
+		return new(text), nil
+	}
+	for _, test := range []struct {
+		why    string
+		handle func(context.Context, *text) (*text, error)
+		want   string
+	}{
+		{"its request grows", appends, "Handle changes its request$"},
+		{"it hangs", hangs, "^a handler does not answer$"},
+	} {
+		m := rpcbench.Method[text, text]{Name: "talk.v1.Talk/Say", Requests: []*text{{"a"}}, Replies: []*text{{}},
+			Equal: equal, Handle: test.handle}
+		for _, m := range []rpcbench.Method[text, text]{m, rpcbench.Converted(m, same, same, same, equal)} {
+			shares, err := handlers(t.Context(), 1, []rpcbench.Stack{httpjson.Of(m)}, 200*time.Millisecond)
+			require.Nil(t, shares, test.why)
+			require.Error(t, err, test.why)
+			require.Regexp(t, test.want, err.Error())
+		}
+	}
+}
+
+// A slice without CPU time has no share, and no page could hold what a division by it makes.
+func TestNoShareOfNoTime(t *testing.T) {
+	some := slices.Repeat([]float64{2}, blocks)
+	none := append(slices.Clone(some[1:]), 0)
+	for _, of := range [][2][]float64{{none, some}, {some, none}, {none, none}} {
+		_, err := shareOf(of[0], of[1])
+		require.ErrorContains(t, err, "told no CPU time")
+	}
+	share, err := shareOf(some, some)
+	require.NoError(t, err)
+	require.Equal(t, 1.0, share.Share)
+}
+
+// JSON that is converted for its handler has a row of its own for another codec too.
+func TestAnotherCodecOfConvertedJSON(t *testing.T) {
+	for _, converts := range []string{"", ".converted"} {
+		p := program{stacks: moduleStacks()}
+		for i := range p.stacks[:2] {
+			p.stacks[i].Name += converts
+		}
+		require.Contains(t, planned(t, p).also, "httpjsoniter"+converts)
+	}
 }
 
 // A handler that can't be called directly costs a run its share, and nothing else.

@@ -51,9 +51,13 @@ func (o options) plan() plan {
 		}
 	}
 	p.also = map[string][]string{}
+	json, converts := strings.CutSuffix(p.base, ".converted") // and then so do the others of its messages
 	for name, at := range workload.Also() {
+		if converts {
+			name += ".converted"
+		}
 		_, unknown := p.find(name)
-		asked := len(o.args) == 0 && p.base == "httpjson" && p.servers == nil // all stacks of ours
+		asked := len(o.args) == 0 && json == "httpjson" && p.servers == nil // all stacks of ours
 		if unknown == nil && asked && (o.thorough || p.stacks[0].Method != "") {
 			p.also[name] = at
 		}

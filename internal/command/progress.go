@@ -199,6 +199,9 @@ func (p plan) parts() []time.Duration {
 	}
 	if p.stacks[0].Method != "" {
 		describing = 2 * p.explained()
+		if p.servers == nil { // calls and handlers alone, whose slices are followed by collections, about as long
+			describing += time.Duration(blocks*2*(1+len(p.contestants)+len(p.also))) * 2 * slice
+		}
 	}
 	if p.gate.countsOnly() {
 		return []time.Duration{linking, counting}

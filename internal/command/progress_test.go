@@ -169,6 +169,6 @@ func TestAnnounced(t *testing.T) {
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
 	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {
 		p := planned(t, program{stacks: moduleStacks()}, fmt.Sprintf("-thorough=%t", thorough))
-		require.Equal(t, 2*processes*each, p.parts()[4])
+		require.Equal(t, 2*processes*each+2*slice*2*blocks*3, p.parts()[4], "layers, and handlers of three stacks")
 	}
 }

@@ -369,6 +369,10 @@ func TestShares(t *testing.T) {
 	require.Len(t, s.Call.Handlers().Rows, 3)
 	s.Call.Bodies = s.Call.Bodies[1:2]
 	require.Empty(t, s.Shares())
+	var page strings.Builder
+	require.NoError(t, s.Markdown(&page))
+	require.Contains(t, page.String(), "A service: what a handler takes of a call. Other machines.")
+	require.NotContains(t, page.String(), "validates and answers", "nobody knows of one's own handler")
 	require.Equal(t, "gRPC with conversion", Label("grpcprotobuf.converted"))
 	require.Equal(t, "httpxml.some with HEAD", Label("httpxml.some@HEAD"))
 }

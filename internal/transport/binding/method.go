@@ -1,6 +1,8 @@
 package binding
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,6 +160,7 @@ func complete[Q, A any](m rpcbench.Method[Q, A], f Format) (*method[Q, A], error
 	if err := check(m); err != nil {
 		return nil, err
 	}
+	m.Replies = slices.Clip(m.Replies) // a method may be several stacks'
 	c := &method[Q, A]{m, f, m.Handle != nil && len(m.Replies) == 0}
 	for i := 0; c.asked && i < len(m.Requests); i++ {
 		a, err := c.answer(context.Background(), i)
@@ -244,21 +247,30 @@ func (c *methodClient[Q, A]) Prepare(i int) (rpcbench.Call, error) {
 // handledClient is a client of a method with a Handle.
 type handledClient[Q, A any] struct{ *methodClient[Q, A] }
 
-// Alone returns what calls the handler with request i, without the stack and what the stack converts.
-func (c handledClient[Q, A]) Alone(i int) rpcbench.Call {
+// Alone returns what calls the handler with request i, without the stack and what the stack converts. It has called the
+// handler once: one that changes its request can't be called with it again and again.
+func (c handledClient[Q, A]) Alone(ctx context.Context, i int) (rpcbench.Call, error) {
 	if alone := c.Method.Alone; alone != nil {
 		nothing := new(struct{})
 		do := func(ctx context.Context, i *int) (*struct{}, error) { return nothing, alone(ctx, *i) }
-		return func(ctx context.Context) error {
+		call := func(ctx context.Context) error {
 			_, err := handled(ctx, do, &i)
 			return err
 		}
+		return call, call(ctx)
 	}
 	asked := c.Clone(c.Requests[i%len(c.Requests)]).(*Q)
-	return func(ctx context.Context) error {
+	call := func(ctx context.Context) error {
 		_, err := handled(ctx, c.Handle, asked)
 		return err
 	}
+	before, err := c.Sorted(asked)
+	err = cmp.Or(err, call(ctx))
+	after, err2 := c.Sorted(asked)
+	if err = cmp.Or(err, err2); err == nil && !bytes.Equal(before, after) {
+		err = errors.New("Handle changes its request")
+	}
+	return call, err
 }
 
 // Again returns how the stack encodes what Handle answers to request i now, with the entries of maps in one order.

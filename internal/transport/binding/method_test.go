@@ -120,8 +120,12 @@ func TestHandle(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.Equal(t, before, asked.Load(), "%s: a second Dial asks no more", s.Name)
 		require.Zero(t, sent.Load(), "%s: a request was sent as the handler had changed it", s.Name)
-		call := f.Method.(interface{ Alone(int) rpcbench.Call }).Alone(5)
-		require.NoError(t, call(t.Context()))
+		alone, is := f.Method.(interface {
+			Alone(context.Context, int) (rpcbench.Call, error)
+		})
+		require.True(t, is)
+		_, err = alone.Alone(t.Context(), 5)
+		require.ErrorContains(t, err, "Handle changes its request", s.Name)
 		require.Equal(t, before+1, asked.Load(), "%s: a handler alone", s.Name)
 		for _, u := range m.Requests {
 			require.Empty(t, u.ID, "%s: the handler has a request of its own", s.Name)
@@ -129,6 +133,33 @@ func TestHandle(t *testing.T) {
 	}
 	require.Equal(t, []string{"httpjson", "httpjson.default", "httpjsoniter", "httpprotobuf.converted",
 		"grpcprotobuf.converted", "connectrpc.converted", "connectrpc2.converted"}, names)
+}
+
+// What generated types cache in unexported fields is no change of a request.
+func TestGeneratedRequestsCache(t *testing.T) {
+	m := rpcbench.Method[userv1.User, userv1.User]{Requests: []*userv1.User{{Id: "a"}},
+		Handle: func(_ context.Context, u *userv1.User) (*userv1.User, error) {
+			if proto.Size(u); u.Id == "b" {
+				u.Id = "c"
+			}
+			return u, nil
+		}}
+	same := func(u *userv1.User) *userv1.User { return &userv1.User{Id: u.Id} }
+	require.NoError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0))
+	m.Requests[0].Id = "b"
+	require.EqualError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0), "Handle changes its request")
+}
+
+// Stacks that share an array of Replies keep their own answers, which are appended.
+func TestAnswersAreAppendedToNoSharedArray(t *testing.T) {
+	m := handling(func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
+		asked := *u
+		return rpcbench.Answer(&asked), nil
+	})
+	shared := make([]*rpcbench.Response, len(m.Requests))
+	m.Replies = shared[:0]
+	stacktest.Start(t, httpjson.Of(m), rpcbench.Config{})
+	require.Equal(t, make([]*rpcbench.Response, len(shared)), shared)
 }
 
 // An answer that the stack changes on its way is a wrong reply: what is compared with was not sent.
