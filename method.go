@@ -80,7 +80,7 @@ func Converted[Q, A, P, B any](m Method[P, B], request func(*P) *Q, received fun
 			_, err := handle(ctx, own[i])
 			if err == nil && !unchanged[i].Load() {
 				if !same(own[i], received(c.Requests[i])) {
-					return errors.New("Handle changes its request")
+					return errors.New("the Handle changes its request")
 				}
 				unchanged[i].Store(true)
 			}

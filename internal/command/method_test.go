@@ -123,7 +123,7 @@ func TestNoShare(t *testing.T) {
 		handle func(context.Context, *text) (*text, error)
 		want   string
 	}{
-		{"its request grows", appends, "Handle changes its request$"},
+		{"its request grows", appends, "the Handle changes its request$"},
 		{"it hangs", hangs, "^a handler does not answer$"},
 	} {
 		m := rpcbench.Method[text, text]{Name: "talk.v1.Talk/Say", Requests: []*text{{"a"}}, Replies: []*text{{}},

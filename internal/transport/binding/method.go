@@ -268,7 +268,7 @@ func (c handledClient[Q, A]) Alone(ctx context.Context, i int) (rpcbench.Call, e
 	err = cmp.Or(err, call(ctx))
 	after, err2 := c.Sorted(asked)
 	if err = cmp.Or(err, err2); err == nil && !bytes.Equal(before, after) {
-		err = errors.New("Handle changes its request")
+		err = errors.New("the Handle changes its request")
 	}
 	return call, err
 }

@@ -125,7 +125,7 @@ func TestHandle(t *testing.T) {
 		})
 		require.True(t, is)
 		_, err = alone.Alone(t.Context(), 5)
-		require.ErrorContains(t, err, "Handle changes its request", s.Name)
+		require.ErrorContains(t, err, "the Handle changes its request", s.Name)
 		require.Equal(t, before+1, asked.Load(), "%s: a handler alone", s.Name)
 		for _, u := range m.Requests {
 			require.Empty(t, u.ID, "%s: the handler has a request of its own", s.Name)
@@ -147,7 +147,7 @@ func TestGeneratedRequestsCache(t *testing.T) {
 	same := func(u *userv1.User) *userv1.User { return &userv1.User{Id: u.Id} }
 	require.NoError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0))
 	m.Requests[0].Id = "b"
-	require.EqualError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0), "Handle changes its request")
+	require.EqualError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0), "the Handle changes its request")
 }
 
 // Stacks that share an array of Replies keep their own answers, which are appended.
