@@ -147,7 +147,8 @@ func TestGeneratedRequestsCache(t *testing.T) {
 	same := func(u *userv1.User) *userv1.User { return &userv1.User{Id: u.Id} }
 	require.NoError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0))
 	m.Requests[0].Id = "b"
-	require.EqualError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0), "the Handle changes its request")
+	require.EqualError(t, rpcbench.Converted(m, same, same, same, nil).Alone(t.Context(), 0),
+		"the Handle changes its request")
 }
 
 // Stacks that share an array of Replies keep their own answers, which are appended.
