@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -211,6 +212,9 @@ func (p plan) describe(ctx context.Context, f *findings, show show) (err error) 
 	f.warnings = append(f.warnings, warnings...)
 	if f.call != nil && err == nil && p.servers == nil {
 		f.layers, err = p.layers(ctx, show)
+	}
+	if err != nil && strings.Contains(err.Error(), layers.ErrNoSamples.Error()) { // told by a child: handlers wait
+		f.warnings, err = append(f.warnings, "where the CPU time of a call goes is not known: "+err.Error()), nil
 	}
 	return err
 }

@@ -223,6 +223,9 @@ func (g *Group) open(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, arm := range g.Arms {
+		arm.setup.InTurn = g.spec.Workload.InTurn(took)
+	}
 	_, shortest := g.spec.Workload.Window(0)
 	if _, length := g.spec.Workload.Window(took); length > shortest || g.spec.Workload.Slow() { // callers may be in step
 		for _, arm := range g.Arms {

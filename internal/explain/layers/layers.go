@@ -183,6 +183,9 @@ func Read(name string, from io.Reader) (Split, error) {
 	return s, nil
 }
 
+// ErrNoSamples is the error of Of for a profile of too little CPU time.
+var ErrNoSamples = errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
+
 // Of splits a profile of one or more recordings of the same row, or one of another program.
 func Of(p *profile.Profile) (s Split, err error) {
 	amounts, err := cpuOf(p)
@@ -229,7 +232,7 @@ func Of(p *profile.Profile) (s Split, err error) {
 	ofGo := func(f *profile.Function) bool { return strings.HasPrefix(f.Name, "runtime.") }
 	switch {
 	case samples == 0:
-		return s, errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
+		return s, ErrNoSamples
 	case 2*nameless > samples:
 		return s, errors.New("most samples have no function names: add them with go tool pprof -proto PROGRAM PROFILE")
 	case s.Calls > 0 && !labelled:

@@ -222,7 +222,7 @@ func TestPlannedStarts(t *testing.T) {
 // A plan has so many starts at that rate, of all callers alike; a seed decides it.
 func TestPlan(t *testing.T) {
 	const n, rate = 100_000, 1000
-	plan := func(seed uint64) [][]time.Duration { return Plan(4, rate, n, seed) }
+	plan := func(seed uint64) [][]time.Duration { return Plan(4, rate, n, seed, false) }
 	require.Equal(t, plan(1), plan(1))
 	require.NotEqual(t, plan(1), plan(2))
 	all, squares := []time.Duration{}, 0.0
@@ -239,12 +239,34 @@ func TestPlan(t *testing.T) {
 	require.InEpsilon(t, 2, squares/n, 0.05, "gaps of an exponential distribution have a mean square of 2; equal ones, 1")
 }
 
+// Starts that go round the callers leave each one time for long calls: all planned calls are made, where a random
+// caller's would be skipped. They come at the same times.
+func TestPlanInTurn(t *testing.T) {
+	const callers, rate, n = 100, 500, 4000
+	completed := func(inTurn bool) (share float64) {
+		synctest.Test(t, func(t *testing.T) {
+			l := planned(Plan(callers, rate, n, 1, inTurn), callers, taking(100*ms))
+			require.NoError(t, l.Start(1))
+			_, err := l.During(t.Context(), 300*ms, 4*time.Second, func(bool) {})
+			require.NoError(t, err)
+			share = float64(l.Latency.Count()) / float64(l.Planned)
+		})
+		return share
+	}
+	require.InDelta(t, 1, completed(true), 0.02)
+	require.Less(t, completed(false), 0.8)
+	starts := func(inTurn bool) []time.Duration {
+		return slices.Sorted(slices.Values(slices.Concat(Plan(callers, rate, n, 1, inTurn)...)))
+	}
+	require.Equal(t, starts(false), starts(true))
+}
+
 // A window of planned starts knows how many were due in it. Callers who can't keep up complete fewer, drop some, and
 // begin late. A loop that is never told to begin has recorded nothing.
 func TestWindowOfAPlan(t *testing.T) {
 	for took, reaches := range map[time.Duration]float64{ms: 1, 20 * ms: 0.5} { // 10 callers of 20 ms make 500 a second
 		synctest.Test(t, func(t *testing.T) {
-			plan := Plan(10, 1000, 2000, 1)
+			plan := Plan(10, 1000, 2000, 1, false)
 			l := planned(plan, 10, taking(took))
 			require.NoError(t, l.Start(1))
 			_, err := l.During(t.Context(), 300*ms, 500*ms, func(bool) {})
@@ -261,7 +283,7 @@ func TestWindowOfAPlan(t *testing.T) {
 			require.Equal(t, reaches < 1, late > 5*ms, "begins late by %v", late)
 			require.Equal(t, reaches < 1, l.Skipped > 0, "skipped: %d", l.Skipped)
 
-			l = planned(Plan(2, 1000, 10, 1), 2, taking(took))
+			l = planned(Plan(2, 1000, 10, 1, false), 2, taking(took))
 			require.NoError(t, l.Start(1))
 			require.NoError(t, l.Finish())
 			require.Zero(t, l.Lateness.Count()+l.Skipped+l.Planned)
@@ -273,7 +295,7 @@ func TestWindowOfAPlan(t *testing.T) {
 func TestFailedCalls(t *testing.T) {
 	broken := errors.New("broken")
 	for _, n := range []int{1, 3} {
-		for _, plan := range [][][]time.Duration{nil, Plan(n, 1000, 100, 1)} {
+		for _, plan := range [][][]time.Duration{nil, Plan(n, 1000, 100, 1, false)} {
 			synctest.Test(t, func(t *testing.T) {
 				var made, at atomic.Int64
 				fault := func() error { return broken }
@@ -391,7 +413,7 @@ func TestWarmed(t *testing.T) {
 				made++
 				switch {
 				case made == 1:
-					return taking(time.Second)()
+					return taking(100 * ms)()
 				case caller == 3:
 					return taking(time.Minute)()
 				}
@@ -496,7 +518,7 @@ func full(callers int) [][]time.Duration {
 // What waits for a start and times its call is in each figure at a rate, and allocates nothing.
 func TestPlannedStartsAllocateNothing(t *testing.T) {
 	const n = 10_000
-	l := planned(Plan(4, 100_000, n, 1), 4, taking(0))
+	l := planned(Plan(4, 100_000, n, 1, false), 4, taking(0))
 	require.NoError(t, l.Start(1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -188,7 +188,8 @@ const (
 	rateCallers = 100         // of planned calls, unless the workload says how many
 	mostWait    = time.Second // of a handler: a start, which waits too, may take ten
 	longWait    = 10 * time.Millisecond
-	mostStreams = 250 // calls that net/http's HTTP/2 server takes on a connection at a time
+	longStart   = 25 * time.Millisecond // half of what a planned start may be late
+	mostStreams = 250                   // calls that net/http's HTTP/2 server takes on a connection at a time
 )
 
 // Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
@@ -201,6 +202,9 @@ func (w Workload) Windowed() bool { return w.Several() || w.Apart || w.Rate != 0
 // Counting names how calls are counted in windows. Older results have none: their windows were of 100 ms, however long
 // a call took.
 const Counting = "windows of ten calls of each caller, and of 100 ms at least"
+
+// InTurn tells whether planned starts have to go round the callers, if a call takes that long.
+func (w Workload) InTurn(call time.Duration) bool { return w.Rate > 0 && call > longStart }
 
 // MostCall is how long a call may take that is measured in windows.
 const MostCall = 3 * time.Second
@@ -482,6 +486,7 @@ type Setup struct {
 	Starts          int              // that are planned, of a workload with a rate; 0 plans none
 	Seed            uint64           // of the plan, and of when callers begin
 	Spread          time.Duration    // over which callers without a plan begin
+	InTurn          bool             // a planned call was seen to take long
 	Least           float64          // bytes that each call carries, by the fixture before; 0 if there was none
 }
 
@@ -595,7 +600,8 @@ func (w Workload) prepare(o *Open, setup Setup) error {
 	}
 	var plan [][]time.Duration
 	if w.Rate > 0 && setup.Starts > 0 {
-		plan = latency.Plan(callers, w.Rate, setup.Starts, setup.Seed)
+		inTurn := setup.InTurn || w.InTurn(w.delay())
+		plan = latency.Plan(callers, w.Rate, setup.Starts, setup.Seed, inTurn)
 	}
 	if o.Figures == nil {
 		o.Figures = latency.NewFigures(plan != nil)
