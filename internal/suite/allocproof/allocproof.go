@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ func Run(fn func(), without ...string) (Profile, error) {
 		return Profile{}, errors.New("allocproof: another Run is under way, one would count the other's objects")
 	}
 	defer func() { runtime.MemProfileRate = rate }()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection allocates beneath any function
 	// At a rate of 1 a profile has exact counts; above, it would be scaled to an estimate. Reading a profile allocates
 	// more than most fn, so the rate is 0 then.
 	runtime.MemProfileRate = 0
@@ -209,9 +211,7 @@ func (p Profile) Packages() []string {
 
 // read returns what was allocated so far.
 func read() (*profile.Profile, error) {
-	for range 3 { // a profile may be two collections old, and a third may be under way
-		runtime.GC()
-	}
+	runtime.GC() // a profile is as old as the last collection, and no other one begins meanwhile
 	var buf bytes.Buffer
 	// By pprof, since runtime.MemProfileRecord has at most 32 frames.
 	if err := pprof.Lookup("allocs").WriteTo(&buf, 0); err != nil {

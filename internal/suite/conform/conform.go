@@ -348,9 +348,13 @@ func ofUsersAlone(check func(*session)) func(*session) {
 	}
 }
 
-// bytes joins what all connections have carried so far.
+// bytes joins what all connections have carried so far. The caller must not change it.
 func (f *session) bytes() (sent, received []byte) {
-	for _, c := range f.tap.Conns() {
+	all := f.tap.Conns()
+	if len(all) == 1 {
+		return all[0].Bytes()
+	}
+	for _, c := range all {
 		s, r := c.Bytes()
 		sent, received = append(sent, s...), append(received, r...)
 	}
@@ -450,12 +454,12 @@ func together(callers ...[]rpcbench.Call) error {
 	return errors.Join(errs...)
 }
 
-// callAtOnce lets callers make three calls each, with a user of its own per caller. A reply to the wrong caller is then
+// callAtOnce lets callers make so many calls each, with a user of its own per caller. A reply to the wrong caller is then
 // an error.
-func (f *session) callAtOnce(count, avatar int) {
+func (f *session) callAtOnce(count, times, avatar int) {
 	var callers [][]rpcbench.Call
 	for i := range count {
-		callers = append(callers, slices.Repeat([]rpcbench.Call{f.prepare(rpcbench.Sample(i, avatar))}, 3))
+		callers = append(callers, slices.Repeat([]rpcbench.Call{f.prepare(rpcbench.Sample(i, avatar))}, times))
 	}
 	must(together(callers...), "%d callers", count)
 }

@@ -17,7 +17,7 @@ import (
 // The Call must take it, and the codec must allocate no more for it than for the reply as it always comes. A client
 // that compares bytes, and decodes what differs, would.
 func otherOrder(f *session) {
-	const times = 64
+	const times = 32
 	skipIf(f.Stack.Traits.Compression != "", cantReplace)
 	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
 	call := f.prepare(rpcbench.Sample(2, 0))

@@ -26,17 +26,17 @@ import (
 // connections makes calls with one caller, then with many, and counts connections after the fixture is closed.
 func connections(s Subject) {
 	for _, conns := range []int{1, 4} {
-		for _, avatar := range []int{0, 1000, 100_000} {
-			if avatar > 0 && s.own() {
+		for _, c := range []struct{ avatar, times int }{{0, 3}, {1000, 3}, {100_000, 1}} {
+			if c.avatar > 0 && s.own() {
 				break
 			}
 			s.with(rpcbench.Config{Conns: conns}, func(f *session) {
 				host, _, err := net.SplitHostPort(f.Addr)
 				failIf(err != nil || !net.ParseIP(host).IsLoopback(), "%s is not on the loopback interface", f.Addr)
-				f.callAtOnce(1, avatar)
-				f.callAtOnce(3*conns, avatar)
+				f.callAtOnce(1, c.times, c.avatar)
+				f.callAtOnce(3*conns, c.times, c.avatar)
 				must(f.Close(), "close")
-				f.connected(3 * avatar)
+				f.connected(3 * c.avatar)
 			})
 		}
 	}
@@ -301,7 +301,7 @@ func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Head
 	for i := range corpus.Round {
 		try(f.both(rpcbench.Sample(i, 0)))
 	}
-	f.callAtOnce(4, 0)
+	f.callAtOnce(4, 3, 0)
 	raw, _ = f.bytes()
 	messages, _ := f.messages()
 	failIf(f.Stack.Traits.HTTP != "" && len(messages) < 2*corpus.Round, "many calls took %d requests", len(messages))

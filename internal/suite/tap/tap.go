@@ -79,12 +79,12 @@ type TapConn struct {
 	sent, received []byte
 }
 
-// Bytes returns copies of everything that was written and of everything that has come, before any filter. Bytes are
-// recorded before the peer or the owner can read them.
+// Bytes returns everything that was written and everything that has come, before any filter. Bytes are recorded before
+// the peer or the owner can read them. They are the tap's own: the caller must not change them.
 func (c *TapConn) Bytes() (sent, received []byte) {
 	c.tap.mu.Lock()
 	defer c.tap.mu.Unlock()
-	return bytes.Clone(c.sent), bytes.Clone(c.received)
+	return slices.Clip(c.sent), slices.Clip(c.received)
 }
 
 func (c *TapConn) record(p []byte) ([]byte, error) {
