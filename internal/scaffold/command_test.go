@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,7 @@ const (
 func TestMain(m *testing.M) {
 	switch of := os.Getenv(asCommand); of {
 	case "":
+		debug.SetGCPercent(400) // tests make many modules, and none measures here
 		os.Exit(m.Run())
 	case building:
 		command.Main(Make, stacks.All())
