@@ -31,6 +31,7 @@ var (
 	full    = flag.Bool("full", false, "run every stack and workload, and BenchmarkCross, with all figures")
 	overTLS = flag.Bool("tls", false, "use TLS 1.3 in every row")
 	only    = flag.String("stacks", "", "stacks of BenchmarkCall, separated by commas")
+	few     = flag.Bool("few", false, "time each workload of BenchmarkCall with one stack, for TestRows")
 	named   []rpcbench.Stack // those of -stacks
 )
 
@@ -109,16 +110,26 @@ func bench(b *testing.B, w workload.Workload, stack rpcbench.Stack) {
 // BenchmarkCall has the core stacks at workloads that decide between them, or with -full every stack and variant at
 // each workload of rpcbench list, and a few more. A row's name has its connections if the stacks differ in them.
 func BenchmarkCall(b *testing.B) {
-	for _, w := range workload.Rows(*full) {
-		for _, s := range selected(core()) {
+	for i, w := range workload.Rows(*full) {
+		all := selected(core())
+		for j, s := range all {
 			name := "workload=" + w.Name + "/stack=" + s.Name
 			if w.Several() && w.Conns == 0 {
 				name += fmt.Sprintf("/conns=%d", w.Connections(s.Traits))
 			}
-			b.Run(name, func(b *testing.B) { bench(b, w, s) })
+			b.Run(name, func(b *testing.B) {
+				if *few && j != i%len(all) && !w.Stream { // which not all stacks do
+					b.ReportMetric(0, untimed)
+					return
+				}
+				bench(b, w, s)
+			})
 		}
 	}
 }
+
+// untimed is a unit of rows that -few leaves out.
+const untimed = "untimed"
 
 // core has the stacks behind "gRPC or JSON?".
 func core() []rpcbench.Stack { return stacks.Main()[:3] }
