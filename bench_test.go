@@ -31,7 +31,7 @@ var (
 	full    = flag.Bool("full", false, "run every stack and workload, and BenchmarkCross, with all figures")
 	overTLS = flag.Bool("tls", false, "use TLS 1.3 in every row")
 	only    = flag.String("stacks", "", "stacks of BenchmarkCall, separated by commas")
-	few     = flag.Bool("few", false, "time each workload of BenchmarkCall with one stack, for TestRows")
+	few     = flag.Bool("few", false, "time few rows of all that -full has, and name the others, for TestRows")
 	named   []rpcbench.Stack // those of -stacks
 )
 
@@ -118,11 +118,9 @@ func BenchmarkCall(b *testing.B) {
 				name += fmt.Sprintf("/conns=%d", w.Connections(s.Traits))
 			}
 			b.Run(name, func(b *testing.B) {
-				if *few && j != i%len(all) && !w.Stream { // which not all stacks do
-					b.ReportMetric(0, untimed)
-					return
+				if !left(b, !w.Stream && (!*full || j != i%len(all))) { // not all stacks stream
+					bench(b, w, s)
 				}
-				bench(b, w, s)
 			})
 		}
 	}
@@ -130,6 +128,15 @@ func BenchmarkCall(b *testing.B) {
 
 // untimed is a unit of rows that -few leaves out.
 const untimed = "untimed"
+
+// left tells whether a row is one of those.
+func left(b *testing.B, is bool) bool {
+	b.Helper()
+	if *few && is {
+		b.ReportMetric(0, untimed)
+	}
+	return *few && is
+}
 
 // core has the stacks behind "gRPC or JSON?".
 func core() []rpcbench.Stack { return stacks.Main()[:3] }
@@ -146,13 +153,17 @@ func BenchmarkCross(b *testing.B) {
 		b.Skip("add -full")
 	}
 	clients, servers := cross()
-	for _, client := range clients {
-		for _, server := range servers {
+	for i, client := range clients {
+		for j, server := range servers {
 			stack, err := rpcbench.Cross(client, server)
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.Run("client="+client.Name+"/server="+server.Name, func(b *testing.B) { one(b, stack) })
+			b.Run("client="+client.Name+"/server="+server.Name, func(b *testing.B) {
+				if !left(b, (i+j)%len(servers) > 0) {
+					one(b, stack)
+				}
+			})
 		}
 	}
 }

@@ -28,7 +28,8 @@ func run(t *testing.T, args ...string) (output string, err error) {
 }
 
 // TestRows: names, keys and units of rows are API: of all rows by default, and with -full of those of the core stacks.
-// Without -long each workload is timed with one of them. -update writes the rows anew.
+// Without -long each workload of -full is timed with one of them, and each of BenchmarkCross' clients with one server.
+// -update writes the rows anew.
 func TestRows(t *testing.T) {
 	testkit.Alone(t)
 	if testing.Short() {
