@@ -90,10 +90,12 @@ func TestRun(t *testing.T) {
 		t.Skip("links programs, and measures")
 	}
 	const sizes = "-request-size 100B -reply-size 200B"
-	linked := filepath.Join(t.TempDir(), "linked") // of the same messages
-	require.NoError(t, os.Mkdir(linked, 0o700))
-	module, err := Make(t.Context(), command.Messages{RequestSize: "100B", ReplySize: "200B"}, linked, "own")
+	linked := t.TempDir()
+	messages := command.Messages{RequestSize: "100B", ReplySize: "200B"}
+	module, err := (&call{messages}).module(t.Context(), linked, "mine/own")
 	require.NoError(t, err)
+	out, err := goIn(t, linked, nil, "build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", module.Program, ".")
+	require.NoError(t, err, out)
 	for _, c := range []struct {
 		why    string
 		args   string

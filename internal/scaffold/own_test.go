@@ -560,7 +560,8 @@ func TestFolder(t *testing.T) {
 		t.Skip("loads a program")
 	}
 	home := inWorkspace(t)
-	said, err := writes(t, "", home, "init", "-request", "sample.json", "-reply", "sample.json", "-out", "mod").CombinedOutput()
+	said, err := writes(t, "", home, "init", "-request", "sample.json", "-reply", "sample.json", "-out",
+		"mod").CombinedOutput()
 	require.NoError(t, err, string(said))
 	require.Regexp(t, `(?s)/cli\n.*\nmine/mod\n$`, next(t, home, string(said), "go list -deps ."))
 	for folder, name := range map[string]string{"go": "go", "Con": "con", "日本": "own", "example.com": "example-com"} {
@@ -852,9 +853,9 @@ func TestAbsentBytes(t *testing.T) {
 }
 
 // TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there. Its path and
-// its names are those of a file that the stacks link: unchanged they would panic at the start of the program. The module
-// is made and proved below a workspace, in a folder with a name that Go has given to another, and what init prints works
-// there.
+// its names are those of a file that the stacks link: unchanged they would panic at the start of the program. The
+// module is made and proved below a workspace, in a folder with a name that Go has given to another, and what init
+// prints works there.
 func TestProtoset(t *testing.T) {
 	t.Parallel()
 	const path = "rpcbench/user/v1/user.proto"
@@ -902,8 +903,8 @@ func TestProtoset(t *testing.T) {
 	}
 }
 
-// TestDocument: the commands of docs/own-message.md, as they stand there, with init in place of run; the proofs of their
-// modules, and the tests of the one that the last one makes.
+// TestDocument: the commands of docs/own-message.md, as they stand there, with init in place of run; the proofs of
+// their modules, and the tests of the one that the last one makes.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
