@@ -31,6 +31,7 @@ var (
 	full    = flag.Bool("full", false, "run every stack and workload, and BenchmarkCross, with all figures")
 	overTLS = flag.Bool("tls", false, "use TLS 1.3 in every row")
 	only    = flag.String("stacks", "", "stacks of BenchmarkCall, separated by commas")
+	few     = flag.Bool("few", false, "time few rows of all that -full has, and name the others, for TestRows")
 	named   []rpcbench.Stack // those of -stacks
 )
 
@@ -109,15 +110,32 @@ func bench(b *testing.B, w workload.Workload, stack rpcbench.Stack) {
 // BenchmarkCall has the core stacks at workloads that decide between them, or with -full every stack and variant at
 // each workload of rpcbench list, and a few more. A row's name has its connections if the stacks differ in them.
 func BenchmarkCall(b *testing.B) {
-	for _, w := range workload.Rows(*full) {
-		for _, s := range selected(core()) {
+	for i, w := range workload.Rows(*full) {
+		all := selected(core())
+		for j, s := range all {
 			name := "workload=" + w.Name + "/stack=" + s.Name
 			if w.Several() && w.Conns == 0 {
 				name += fmt.Sprintf("/conns=%d", w.Connections(s.Traits))
 			}
-			b.Run(name, func(b *testing.B) { bench(b, w, s) })
+			b.Run(name, func(b *testing.B) {
+				if !left(b, !w.Stream && (!*full || j != i%len(all))) { // not all stacks stream
+					bench(b, w, s)
+				}
+			})
 		}
 	}
+}
+
+// untimed is a unit of rows that -few leaves out.
+const untimed = "untimed"
+
+// left tells whether a row is one of those.
+func left(b *testing.B, is bool) bool {
+	b.Helper()
+	if *few && is {
+		b.ReportMetric(0, untimed)
+	}
+	return *few && is
 }
 
 // core has the stacks behind "gRPC or JSON?".
@@ -135,13 +153,17 @@ func BenchmarkCross(b *testing.B) {
 		b.Skip("add -full")
 	}
 	clients, servers := cross()
-	for _, client := range clients {
-		for _, server := range servers {
+	for i, client := range clients {
+		for j, server := range servers {
 			stack, err := rpcbench.Cross(client, server)
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.Run("client="+client.Name+"/server="+server.Name, func(b *testing.B) { one(b, stack) })
+			b.Run("client="+client.Name+"/server="+server.Name, func(b *testing.B) {
+				if !left(b, (i+j)%len(servers) > 0) {
+					one(b, stack)
+				}
+			})
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package scaffold
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,19 +16,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/command"
+	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-const asCommand = "RPCBENCH_OWN"
+const (
+	asCommand = "RPCBENCH_OWN" // is building, or the path of a program
+	building  = "builds"
+	endless   = "RPCBENCH_OWN_ENDLESS" // proofs
+)
 
-// TestMain: a process that a test starts is the command.
+// TestMain: a process that a test starts is the command. It builds and proves modules, or only writes them, with a
+// program that is there.
 func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) != "" {
+	switch of := os.Getenv(asCommand); of {
+	case "":
+		debug.SetGCPercent(400) // tests make many modules, and none measures here
+		os.Exit(m.Run())
+	case building:
 		command.Main(Make, stacks.All())
-		return
+	default:
+		command.Main(func(ctx context.Context, messages command.Messages, dir, name string) (command.Module, error) {
+			m, err := (&call{messages}).module(ctx, dir, "mine/"+name)
+			if err != nil {
+				return command.Module{}, err
+			}
+			err = os.Link(of, m.Program)
+			for err == nil && os.Getenv(endless) != "" {
+				_, err = builds.Output(ctx, dir, nil, m.Program, "prove")
+			}
+			return m.Module, err
+		}, stacks.All())
 	}
-	os.Exit(m.Run())
 }
 
 // process is the command in a folder.
@@ -34,7 +56,20 @@ func process(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	testkit.Alone(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), asCommand+"=1")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), asCommand+"="+building)
+	return cmd
+}
+
+// writes is the command in a folder, with a program for the modules that it then does not build. Without one they get
+// an empty file.
+func writes(t *testing.T, program, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	if program == "" {
+		program = filepath.Join(t.TempDir(), "program")
+		write(t, program, "")
+	}
+	cmd := process(t, dir, args...)
+	cmd.Env = append(cmd.Env, asCommand+"="+program)
 	return cmd
 }
 
@@ -54,6 +89,13 @@ func TestRun(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("links programs, and measures")
 	}
+	const sizes = "-request-size 100B -reply-size 200B"
+	linked := t.TempDir()
+	messages := command.Messages{RequestSize: "100B", ReplySize: "200B"}
+	module, err := (&call{messages}).module(t.Context(), linked, "mine/own")
+	require.NoError(t, err)
+	out, err := goIn(t, linked, nil, "build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", module.Program, ".")
+	require.NoError(t, err, out)
 	for _, c := range []struct {
 		why    string
 		args   string
@@ -64,7 +106,7 @@ func TestRun(t *testing.T) {
 		{"a run", "-workloads call -out answer httpjsoniter", 0, "", []string{"answer"}},
 		{"a build that the program can't make", "-out=answer httpjson@nosuch httpjsoniter", 1, "", nil},
 		{"told to end while go builds", "-out answer", 1, "rpcbench-*/go-build*", nil},
-		{"told to end before anything was measured", "-out answer", 1, "rpcbench-*/program", nil},
+		{"told to end while the module is proved", "-out answer", 1, "rpcbench-*/program", nil},
 		{"told to end once something was measured", "-workloads call -out=answer httpjsoniter", 1,
 			"home/answer/summary.json", []string{"answer"}},
 	} {
@@ -76,8 +118,14 @@ func TestRun(t *testing.T) {
 			temporary := t.TempDir()
 			home := filepath.Join(temporary, "home")
 			require.NoError(t, os.Mkdir(home, 0o700))
-			cmd := process(t, home, append(strings.Fields("run -request-size 100B -reply-size 200B"),
-				strings.Fields(c.args)...)...)
+			args := strings.Fields("run " + sizes + " " + c.args)
+			cmd := writes(t, module.Program, home, args...)
+			if strings.HasSuffix(c.until, "program") { // which may not hear the signal as it starts to run
+				cmd.Env = append(cmd.Env, endless+"=1")
+			}
+			if c.why == "a run" || strings.Contains(c.until, "go-build") {
+				cmd = process(t, home, args...)
+			}
 			cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
 			var said strings.Builder
 			cmd.Stderr = &said
@@ -104,7 +152,7 @@ func TestRun(t *testing.T) {
 			if c.files != nil {
 				page, err := os.ReadFile(filepath.Join(home, "answer", "report.md"))
 				require.NoError(t, err, "what was measured is reported")
-				require.Contains(t, string(page), "\n    rpcbench run -request-size 100B -reply-size 200B "+c.args+"\n",
+				require.Contains(t, string(page), "\n    rpcbench run "+sizes+" "+c.args+"\n",
 					"as it was typed")
 			}
 		})

@@ -442,17 +442,23 @@ func (g *grower) value(f part, deep int) (value string) {
 var update = flag.Bool("update", false, "write what TestCorpus finds to testdata")
 
 // TestCorpus: what becomes of modules of all kinds of messages. testdata/corpus.txt has a line for each: what the
-// proof says, and the paths that lose something.
+// proof says, and the paths that lose something. But for -long and -update, modules are those of the layouts, and of
+// seeds whose samples have a type below a label that no earlier ones have.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("links a program")
 	}
-	dir, covers := t.TempDir(), map[string]bool{}
+	dir, covers, names := t.TempDir(), map[string]bool{}, []string(nil)
 	all, lossy, left := map[string]string{}, map[string]string{}, map[string]bool{}
 	for seed := range uint64(seeds) {
-		name, in := fmt.Sprintf("c%02d", seed), t.TempDir()
+		before := len(covers)
 		main, files, request, reply := corpus(seed, covers)
+		if seed >= uint64(len(layouts)) && len(covers) == before && !*long && !*update {
+			continue
+		}
+		name, in := fmt.Sprintf("c%02d", seed), t.TempDir()
+		names = append(names, name)
 		files["request.json"], files["reply.json"] = request, reply
 		for path, text := range files {
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(in, path)), 0o700))
@@ -487,8 +493,7 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	found := ""
-	for seed := range seeds {
-		name := fmt.Sprintf("c%02d", seed)
+	for _, name := range names {
 		first, _, _ := strings.Cut(all[name], "\n")
 		if first == "" {
 			first = "ok"
@@ -499,9 +504,15 @@ func TestCorpus(t *testing.T) {
 	if *update {
 		write(t, golden, found)
 	}
-	want, err := os.ReadFile(golden)
+	data, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	require.Equal(t, string(want), found, "go test -run TestCorpus -update writes it")
+	want := ""
+	for line := range strings.Lines(string(data)) {
+		if name, _, _ := strings.Cut(line, " "); slices.Contains(names, name) {
+			want += line
+		}
+	}
+	require.Equal(t, want, found, "go test -run TestCorpus -update writes it")
 }
 
 // unbuilt says why folders, which are to be packages of one module, do not compile. It removes those.
@@ -515,7 +526,7 @@ func unbuilt(t *testing.T, dir string, folders []string) map[string]string {
 		require.NoError(t, os.Remove(filepath.Join(dir, name, "go.mod")))
 	}
 	broken := map[string]string{}
-	for {
+	for loaded := false; !loaded; { // what can't be loaded comes before what does not compile
 		out, err := goIn(t, dir, nil, "vet", "-trimpath", "./...")
 		if err == nil {
 			break
@@ -530,6 +541,7 @@ func unbuilt(t *testing.T, dir string, folders []string) map[string]string {
 				require.NoError(t, os.RemoveAll(filepath.Join(dir, line[1])))
 			}
 		}
+		loaded = regexp.MustCompile(`(?m)^# mine/`).MatchString(out)
 	}
 	for _, name := range folders {
 		if broken[name] == "" {

@@ -141,7 +141,7 @@ func whole(t *testing.T, dir string) {
 		tests = "."
 	}
 	formatted(t, dir)
-	said, err := goIn(t, dir, nil, "test", "-vet=all", "-short", "-count=1", "-v", "-run="+tests, "./...")
+	said, err := goIn(t, dir, nil, "test", "-trimpath", "-vet=all", "-short", "-count=1", "-v", "-run="+tests, "./...")
 	require.NoError(t, err, said)
 	for _, stack := range []string{"httpjson", "grpcprotobuf"} {
 		require.Contains(t, said, "--- PASS: TestConformance/"+stack+"/clear/traffic", "the module's tests run the suite")
@@ -360,7 +360,7 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(files["go.mod"]), "NAME", "mine", 1))
 	write(t, filepath.Join(dir, "go.sum"), string(files["go.sum"]))
 	var imports, calls string
-	for _, name := range folders {
+	for _, name := range slices.Sorted(slices.Values(folders)) { // so that the program is the same each time
 		imports += fmt.Sprintf("%q\n", "mine/"+name)
 		calls += fmt.Sprintf("%q: %[1]s.Prove,\n", name)
 		for _, path := range glob(t, dir, name, "*.go") {
@@ -530,27 +530,40 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestFolder: what init prints works below a workspace, in folders with names that Go has given to others.
+// inWorkspace is a folder with a go.work, and a sample.
+func inWorkspace(t *testing.T) (home string) {
+	t.Helper()
+	home = t.TempDir()
+	write(t, filepath.Join(home, "go.work"), "go 1.26\n")
+	write(t, filepath.Join(home, "sample.json"), `{"id":"a-1001-b","at":"2026-01-02T03:04:05Z"}`)
+	return home
+}
+
+// next runs what init printed, with another command in place of go run . run.
+func next(t *testing.T, home, said, instead string) (out string) {
+	t.Helper()
+	_, line, found := strings.Cut(said, "\nNext: ")
+	require.True(t, found, said)
+	require.Contains(t, line, "go run . run -out answer")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, "go run . run -out answer", instead, 1))
+	cmd.Dir = home
+	listed, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s: %s", line, listed)
+	return string(listed)
+}
+
+// TestFolder: what init prints works below a workspace. See TestProtoset for a folder with a name that Go has given to
+// another.
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("links programs")
+		t.Skip("loads a program")
 	}
-	home := t.TempDir()
-	write(t, filepath.Join(home, "go.work"), "go 1.26\n")
-	write(t, filepath.Join(home, "a.json"), `{"e":"trade","id":"a-1001-b"}`)
-	require.NoError(t, os.Mkdir(filepath.Join(home, "my own"), 0o700))
-	for _, out := range []string{"mod", "my own/log"} {
-		said, err := process(t, home, "init", "-request", "a.json", "-reply", "a.json", "-out", out).CombinedOutput()
-		require.NoError(t, err, string(said))
-		_, line, found := strings.Cut(string(said), "\nNext: ")
-		require.True(t, found, string(said))
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, "run -out answer", "list", 1))
-		cmd.Dir = home
-		listed, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s: %s", line, listed)
-		require.Contains(t, string(listed), "grpcprotobuf")
-	}
+	home := inWorkspace(t)
+	said, err := writes(t, "", home, "init", "-request", "sample.json", "-reply", "sample.json", "-out",
+		"mod").CombinedOutput()
+	require.NoError(t, err, string(said))
+	require.Regexp(t, `(?s)/cli\n.*\nmine/mod\n$`, next(t, home, string(said), "go list -deps ."))
 	for folder, name := range map[string]string{"go": "go", "Con": "con", "日本": "own", "example.com": "example-com"} {
 		require.Equal(t, "rpcbench-"+name, moduleName(folder))
 	}
@@ -840,7 +853,9 @@ func TestAbsentBytes(t *testing.T) {
 }
 
 // TestProtoset: a descriptor set of edition 2024, which has custom options and imports that are not there. Its path and
-// its names are those of a file that the stacks link: unchanged they would panic at the start of the program.
+// its names are those of a file that the stacks link: unchanged they would panic at the start of the program. The
+// module is made and proved below a workspace, in a folder with a name that Go has given to another, and what init
+// prints works there.
 func TestProtoset(t *testing.T) {
 	t.Parallel()
 	const path = "rpcbench/user/v1/user.proto"
@@ -874,18 +889,22 @@ func TestProtoset(t *testing.T) {
 	require.Error(t, err, "its import is not there")
 	data, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{file}})
 	require.NoError(t, err)
-	dir := t.TempDir()
-	set, sample := filepath.Join(dir, "set"), filepath.Join(dir, "get.json")
-	require.NoError(t, os.WriteFile(set, data, 0o600))
-	require.NoError(t, os.WriteFile(sample, []byte(`{"id":"abcdefgh","at":"2026-01-02T03:04:05Z"}`), 0o600))
-	made, _ := initialized(t, "-protoset", set, "-call", "rpcbench.user.v1.Users.Get", "-request", sample, "-reply",
-		sample)
+	home := inWorkspace(t)
+	require.NoError(t, os.WriteFile(filepath.Join(home, "set"), data, 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(home, "my own"), 0o700))
+	said, err := process(t, home, "init", "-protoset", "set", "-call", "rpcbench.user.v1.Users.Get", "-request",
+		"sample.json", "-reply", "sample.json", "-out", "my own/log").CombinedOutput()
+	require.NoError(t, err, string(said))
+	made := filepath.Join(home, "my own", "log")
 	contains(t, filepath.Join(made, "plain_gen.go"), "Id *string", "At *time.Time")
 	contains(t, filepath.Join(made, "rpcbenchuserv1pb", "user.pb.go"), "Id *string")
+	if runtime.GOOS != "windows" {
+		require.Contains(t, next(t, home, string(said), "go run -trimpath . list"), "grpcprotobuf")
+	}
 }
 
-// TestDocument: the commands of docs/own-message.md, as they stand there, with init in place of run; and the tests of
-// the module that the last one makes.
+// TestDocument: the commands of docs/own-message.md, as they stand there, with init in place of run; the proofs of
+// their modules, and the tests of the one that the last one makes.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -897,7 +916,7 @@ func TestDocument(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		blocks[block[1]] = append(blocks[block[1]], block[2])
 	}
-	home, last := t.TempDir(), ""
+	home, folders := t.TempDir(), []string(nil)
 	for name, text := range map[string]string{"orders.proto": blocks["proto"][0], "get.json": blocks["json"][0],
 		"order.json": blocks["json"][1]} {
 		write(t, filepath.Join(home, name), text)
@@ -907,13 +926,14 @@ func TestDocument(t *testing.T) {
 	for _, line := range lines {
 		args := strings.Fields(strings.NewReplacer("rpcbench run ", "init ", "rpcbench init ", "init ").
 			Replace(line))
-		out, err := process(t, home, args...).CombinedOutput()
+		out, err := writes(t, "", home, args...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", line, out)
-		last = filepath.Join(home, args[len(args)-1])
+		folders = append(folders, args[len(args)-1])
 	}
 	schema, err := os.ReadFile(filepath.Join(home, "answer", "schema.proto"))
 	require.NoError(t, err)
 	require.Contains(t, string(schema), "rpc Call(Request) returns (Reply);")
+	last := filepath.Join(home, folders[len(folders)-1])
 	for _, system := range []string{"windows", "darwin"} {
 		if *long {
 			out, err := goIn(t, last, []string{"GOOS=" + system}, "vet", "./...")
@@ -921,4 +941,10 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	whole(t, last)
+	for _, apart := range [][]string{{folders[0], folders[2]}, {folders[1]}} { // whose messages have the same names
+		for folder, said := range proofs(t, home, apart) {
+			require.Empty(t, said.Err, folder)
+			require.Empty(t, said.Told, folder)
+		}
+	}
 }
