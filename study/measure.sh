@@ -24,8 +24,8 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-default:5 rates-windows:9 rates-tuned:5 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6
-  why:10 apart:2 calibration:120)
+second=(rates-default:5 rates-windows:9 rates-tuned:5 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2
+  own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
