@@ -45,12 +45,22 @@ func Gzip() rpcbench.Stack {
 // WaitForHandlers, MaxConcurrentStreams. The shared write buffer and pooled read buffers are defaults of grpc-go 1.85.
 // The figures are from tuned.txt of 2026-11-20 in the study, made with Go 1.26 by BenchmarkTuned of commit 9a3de1b.
 func Tuned() rpcbench.Stack {
+	return windows("grpcprotobuf.tuned", func() uint32 { return uint32(runtime.GOMAXPROCS(0)) })
+}
+
+// Windows fixes the flow-control windows of client and server, and changes nothing else. grpc-go then has no bandwidth
+// to estimate, and sends neither the pings of the estimate nor the window updates that follow.
+//
+// The windows are as large as MaxBody, and a peer may send so much before anything is read: a connection can hold it,
+// and a reader that is slow leaves it there.
+func Windows() rpcbench.Stack { return windows("grpcprotobuf.windows", func() uint32 { return 0 }) }
+
+// windows is a stack with static windows. workers is asked when a server is made; 0 starts a goroutine for each handler.
+func windows(name string, workers func() uint32) rpcbench.Stack {
 	const window = rpcbench.MaxBody
-	s := transport().Stack("grpcprotobuf.tuned", nil,
-		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
+	s := transport().Stack(name, nil, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		workers := uint32(runtime.GOMAXPROCS(0)) // when the server is made
-		return grpcapi.OwnServer(config, grpc.NumStreamWorkers(workers),
+		return grpcapi.OwnServer(config, grpc.NumStreamWorkers(workers()),
 			grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window)), nil
 	}
 	return s

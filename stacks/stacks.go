@@ -32,7 +32,7 @@ func Main() []rpcbench.Stack {
 // All returns every stack: those of Main, then their variants, then httpjson.v2 if this build has encoding/json/v2.
 func All() []rpcbench.Stack {
 	return slices.Concat(Main(), []rpcbench.Stack{
-		grpcprotobuf.Tuned(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
+		grpcprotobuf.Tuned(), grpcprotobuf.Windows(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
 		connectrpc2.VT(), connectrpc2.Gzip(), connectrpc2.H2C(), connectrpc2.GRPC(), connectrpc2.GRPCWeb(),
 		connectrpc2.JSON(),

@@ -115,7 +115,7 @@ func TestUnixSockets(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, slices.Repeat([]string{
-		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.vt", "grpcprotobuf.gzip",
+		"grpcprotobuf", "grpcprotobuf.tuned", "grpcprotobuf.windows", "grpcprotobuf.vt", "grpcprotobuf.gzip",
 		"grpcservehttp", "grpcservehttp.vt", "connectrpc.h2c", "connectrpc.grpc",
 		"connectrpc2.h2c", "connectrpc2.grpc",
 	}, 2), streamers, "with TLS and without")

@@ -33,6 +33,9 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 		"grpcprotobuf.tuned": func(t *testing.T, s, main rpcbench.Stack) bool {
 			return hasWorkers(t, s) && costsOf(t, s, calls)[0].Sent < costsOf(t, main, calls)[0].Sent-40 // no pings
 		},
+		"grpcprotobuf.windows": func(t *testing.T, s, main rpcbench.Stack) bool {
+			return !hasWorkers(t, s) && costsOf(t, s, calls)[0].Sent < costsOf(t, main, calls)[0].Sent-40
+		},
 		"connectrpc.grpcweb": func(t *testing.T, s, _ rpcbench.Stack) bool {
 			return sends(t, s, "application/grpc-web+proto")
 		},

@@ -24,8 +24,8 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6
-  why:10 apart:2 calibration:120)
+second=(rates-default:5 rates-windows:9 rates-tuned:5 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2
+  own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
@@ -82,6 +82,17 @@ below() { # the processes that processes have started, of which Linux may miss s
   for parent; do cat /proc/"$parent"/task/*/children 2>/dev/null || true; done
 }
 
+rates() { # a folder and stacks: at rates and saturated in two processes, and for one caller on two cores
+  mkdir "$1"
+  local messages payload
+  for messages in small structured; do
+    payload=()
+    [ $messages = small ] || payload=(-payload flex.1kB)
+    rpcbench run "${payload[@]}" -rate 1000,2000,5000,10000,saturated -apart -time 3s -out "$1/$messages" "${@:2}"
+    rpcbench run "${payload[@]}" -gomaxprocs 2 -time 3s -out "$1/$messages-one-caller" "${@:2}"
+  done
+}
+
 measure() { # a part, and the folder to make
   case $1 in
   run) rpcbench run -out "$2" ;;
@@ -91,6 +102,9 @@ measure() { # a part, and the folder to make
   rates-structured)
     rpcbench run -payload flex.1kB -rate 1000,2000,5000,10000,saturated -apart -time 5s -out "$2" grpcprotobuf
     ;;
+  rates-default) rates "$2" grpcprotobuf httpjson.default ;;
+  rates-windows) rates "$2" grpcprotobuf grpcprotobuf.windows ;;
+  rates-tuned) rates "$2" grpcprotobuf.tuned ;;
   conns-small) rpcbench run -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf ;;
   conns-structured)
     rpcbench run -payload flex.1kB -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf
