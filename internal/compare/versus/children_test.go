@@ -129,7 +129,7 @@ func inBlock(n int, do func() error) rpcbench.Stack {
 }
 
 func spec(arms ...string) Spec {
-	return Spec{Arms: arms, Slice: slice, Blocks: 3, Seed: 3}
+	return Spec{Arms: arms, Slice: slice, Procs: 1, Blocks: 3, Seed: 3}
 }
 
 // apart runs each arm of a spec in a process of its own.
