@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 	var found []Explained
 	var err error
 	sides := map[string]int64{} // samples
-	for range 10 {              // a busy machine may leave the profiler without a sample, or without one of either side
+	for range 50 {              // a busy machine may leave the profiler without a sample, or without one of either side
 		clear(sides)
 		found, err = Explain(t.Context(), s, Program{})
 		for _, e := range found {

@@ -110,14 +110,15 @@ func TestSwitchesAreOfBothProcesses(t *testing.T) {
 
 // TestWindowsAtARateHaveTheirStarts: there are starts for the lead-in and all of the window.
 func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
+	t.Parallel()
 	w := workload.Workload{Rate: 2000, Callers: 20}
 	g, err := Open(t.Context(), at(w), rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
-	require.NoError(t, run(t, g, 3))
+	require.NoError(t, run(t, g, 1))
 	_, length := w.Window(0)
 	for _, l := range g.Record().Latencies {
-		planned := 3 * w.Rate * length.Seconds() // about, and more where a busy machine ends a window late
+		planned := w.Rate * length.Seconds() // about, and more where a busy machine ends a window late
 		require.Greater(t, float64(l.Planned), 0.7*planned, "a process of starts whose gaps are random")
 	}
 }
@@ -125,6 +126,7 @@ func TestWindowsAtARateHaveTheirStarts(t *testing.T) {
 // TestDroppedStartsAreOfAllWindows: callers who are busy for 120 ms drop the starts that were due meanwhile, and the
 // record has them. How late a start was is known of each that ended.
 func TestDroppedStartsAreOfAllWindows(t *testing.T) {
+	t.Parallel()
 	slow := replaced(func(_ int64, real rpcbench.Call) error {
 		<-time.After(120 * time.Millisecond)
 		return real(t.Context())

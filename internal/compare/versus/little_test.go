@@ -15,6 +15,7 @@ import (
 // under way as there are callers, whatever a call takes. Windows of 100 ms would count the two callers' calls of 150 ms
 // as three.
 func TestCallsUnderWayAreTheCallers(t *testing.T) {
+	t.Parallel()
 	for why, w := range map[string]workload.Workload{
 		"handlers wait longer than a window": {Callers: 2, Wait: 150 * time.Millisecond},
 		"many handlers wait":                 {Callers: 50, Wait: 20 * time.Millisecond},

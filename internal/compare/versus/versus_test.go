@@ -18,7 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-const slice = time.Millisecond // what a test needs of time
+const slice = 250 * time.Microsecond // what a test needs of time
 
 func small(t *testing.T) workload.Workload {
 	t.Helper()

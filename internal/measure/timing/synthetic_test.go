@@ -33,12 +33,12 @@ const (
 )
 
 func newMachine(seed uint64) *machine {
-	return &machine{random: rand.New(rand.NewPCG(seed, 0)), speed: 1, drift: 0.0015, noise: 0.05, bursts: 0.00002}
+	return &machine{random: rand.New(rand.NewPCG(seed, 0)), speed: 1, drift: 0.0021, noise: 0.035, bursts: 0.00004}
 }
 
-// op is an operation in lumps of 5, so that simulating many runs takes a moment.
+// op is an operation in lumps of 10, so that simulating many runs takes a moment.
 func (m *machine) op(ns, bytes float64) func() error {
-	const lump = 5
+	const lump = 10
 	return func() error {
 		m.speed *= math.Exp(m.drift * m.random.NormFloat64())
 		took := lump * ns * m.speed * (1 + m.noise*m.random.NormFloat64())

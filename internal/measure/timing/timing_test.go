@@ -366,7 +366,7 @@ func TestRecordIsASnapshot(t *testing.T) {
 
 func TestBlockDoesNotAllocate(t *testing.T) {
 	op := func() error { return nil }
-	p, err := New([]Arm{{Name: "a", Op: op}, {Name: "b", Op: op}}, time.Millisecond, 1)
+	p, err := New([]Arm{{Name: "a", Op: op}, {Name: "b", Op: op}}, 250*time.Microsecond, 1)
 	require.NoError(t, err)
 	ctx := t.Context()
 	block := func() {

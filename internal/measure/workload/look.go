@@ -99,5 +99,6 @@ func (o *Open) reported() (r child.Report, err error) {
 			return r, fmt.Errorf("%s: the server's process accepted %d connections, its client opened %d",
 				o.Fixture.Stack.Name, r.Accepted, opened)
 		}
+		<-time.After(time.Millisecond)
 	}
 }

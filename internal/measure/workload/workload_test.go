@@ -183,8 +183,7 @@ func TestWorkloads(t *testing.T) {
 				if row.leastTime > time.Millisecond && testing.Short() {
 					t.Skip("seconds")
 				}
-				w := new(witness)
-				row.check(t, w, w.stacks(row.operation == call)[i])
+				row.check(t, i)
 			})
 		}
 	}
@@ -238,12 +237,14 @@ func TestPairs(t *testing.T) {
 					w.Name += " " + kinds.Field(field).Name
 				}
 			}
+			if w.Rate != 0 && w.Callers == 0 && a != b { // the hundred callers of a rate come with a rate alone
+				w.Callers = 5
+			}
 			if name := w.Name; w.Check() == nil {
 				w.Name = ""
 				for i, stack := range new(witness).stacks(false) {
 					t.Run(name[1:]+"/"+stack.Name, func(t *testing.T) {
-						by := new(witness)
-						derived(w).check(t, by, by.stacks(false)[i])
+						derived(w).check(t, i)
 					})
 				}
 			}
@@ -253,7 +254,21 @@ func TestPairs(t *testing.T) {
 
 type set[T comparable] map[T]bool
 
-func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
+// check opens the workload for a stack of a witness, and compares what its calls do with the row. net/http gives
+// connections up on a machine whose threads don't run for 50 ms. Then all is done again.
+func (c row) check(t *testing.T, stack int) {
+	for range 4 {
+		by := new(witness)
+		if s := by.stacks(c.operation == call)[stack]; c.checked(t, by, s, s.Name == "httpjson") {
+			return
+		}
+	}
+	by := new(witness)
+	c.checked(t, by, by.stacks(c.operation == call)[stack], false)
+}
+
+// checked returns false, if it may, where the stack opened more connections than the machine's doing allows.
+func (c row) checked(t *testing.T, by *witness, stack rpcbench.Stack, mayFail bool) bool {
 	file := filepath.Join(t.TempDir(), "log")
 	t.Setenv(logEnv, file)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
@@ -281,26 +296,19 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	}
 	switch {
 	case callers > 1: // who share the calls: one that is slow may make a single one
-		calls, different = 8*callers, 4
-		if !c.apart {
-			different = max(different, atOnce)
-		}
+		calls, different = max(2*callers, 40), max(4, atOnce+1)
 	case c.leastTime > 0:
 		calls, different = 2, 2
 	}
-	switch c.operation {
-	case users:
-		different = min(different, 100) // of which corpus has so many
-	case call:
-		different = min(different, corpus.Round) // samples
-	}
-	if c.alike {
+	switch { // callers begin with a fourth of them, and some go on
+	case c.alike:
 		different = 1
+	case callers > 1 && c.operation == users:
+		different = min(different, 100/4+1) // of which corpus has so many
+	case callers > 1 && c.operation == call:
+		different = min(different, corpus.Round/4+1) // samples
 	}
-	if !c.apart {
-		by.gather(atOnce)
-	}
-
+	require.NoError(t, os.WriteFile(file+gathers, []byte(fmt.Sprint(atOnce)), 0o600))
 	connecting, sent, received := len(read(t, file)), by.wire.Sent.Load(), by.wire.Received.Load()
 	began := time.Now()
 	require.NoError(t, o.Loop.Start(0))
@@ -308,6 +316,9 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 	linked := time.Duration(calls/callers) * c.leastTime
 	require.GreaterOrEqual(t, time.Since(began), linked, "time of the calls over the link, or whose handlers wait")
 	sent, received = by.wire.Sent.Load()-sent, by.wire.Received.Load()-received
+	if mayFail && o.Beyond() > 1 {
+		return false
+	}
 	got := read(t, file)[connecting:]
 
 	require.Equal(t, calls, len(got), "messages that the server got")
@@ -345,9 +356,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		most = max(most, m.AtOnce)
 		seenConns[m.Conn], requests[m.Request], bodies[m.Sum], traces[m.Traceparent] = true, true, true, true
 	}
-	if !c.apart { // where they can't be held until all have come
-		require.Equal(t, atOnce, most, "callers at once in the server")
-	}
+	require.Equal(t, atOnce, most, "callers at once in the server")
 	require.GreaterOrEqual(t, len(bodies), different, "different messages in %d calls", calls)
 	if c.operation == stream && !isJSON {
 		require.Equal(t, 1, len(requests), "streams")
@@ -383,6 +392,7 @@ func (c row) check(t *testing.T, by *witness, stack rpcbench.Stack) {
 		require.GreaterOrEqual(t, perCall, least, "bytes %s, per call", side)
 		require.LessOrEqual(t, perCall, size+around, "bytes %s, per call", side)
 	}
+	return true
 }
 
 // Connections are as the stack's library is wired, unless the workload says how many.
@@ -613,7 +623,7 @@ func TestCallsThatRemember(t *testing.T) {
 							o, openErr := w.Open(t.Context(), s, workload.Setup{})
 							require.NoError(t, openErr)
 							require.NoError(t, o.Start(o.Warm))
-							require.NoError(t, o.Loop.Run(t.Context(), 1000))
+							require.NoError(t, o.Loop.Run(t.Context(), 250))
 							err = o.Close()
 							again = remembers && err == nil && o.Beyond() > 0 // net/http gave a connection up: nothing is known
 						}
@@ -642,7 +652,7 @@ func unwrapped(own bool) []rpcbench.Stack {
 		func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() }))}
 }
 
-// remembering is a stack whose calls are none after the first 300 of them, which made counts.
+// remembering is a stack whose calls are none after the first 110 of them, which made counts.
 func remembering(s rpcbench.Stack, made *atomic.Int64) rpcbench.Stack {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
@@ -684,7 +694,7 @@ func (r rememberingUsers) Echo(ctx context.Context, m *rpcbench.Flex) (*rpcbench
 func remember(made *atomic.Int64) func(rpcbench.Call, error) (rpcbench.Call, error) {
 	return func(call rpcbench.Call, err error) (rpcbench.Call, error) {
 		return func(ctx context.Context) error {
-			if made.Add(1) > 300 {
+			if made.Add(1) > 110 {
 				return nil
 			}
 			return call(ctx)
