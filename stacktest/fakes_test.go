@@ -300,18 +300,36 @@ func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	}, nil
 }
 
+// TestAFaultlessFakePasses: JSON-RPC, which has the connections of the fake, passes what reads its messages, and all
+// with -long.
 func TestAFaultlessFakePasses(t *testing.T) {
-	for name, stack := range map[string]rpcbench.Stack{
-		"fake": fake{}.stack(), "JSON-RPC": fake{numbered: true}.stack(), "WebSocket": webSocket{}.stack(),
+	for _, c := range []struct {
+		name   string
+		stack  rpcbench.Stack
+		checks []string // nil is all
+	}{
+		{"WebSocket", webSocket{}.stack(), nil}, // first: of net/http, connections that were refused live half a second
+		{"JSON-RPC", fake{numbered: true}.stack(), []string{"traffic", "codec", "repeats", "changed replies", "one request",
+			"protocol", "compression", "outcomes", "body limit", "cancel"}},
+		{"fake", fake{}.stack(), nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name != "fake" {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.name != "fake" {
 				t.Skip("takes long under the race detector")
 			}
-			Conformance(t, stack)
+			if c.checks == nil || long() {
+				Conformance(t, c.stack)
+				return
+			}
+			for _, check := range c.checks {
+				require.NoError(t, run(check, conform.Subject{Stack: c.stack}), check)
+			}
 		})
 	}
 }
+
+// long tells of the flag that Main adds.
+func long() bool { return current.long }
 
 // TestFakesFail: each fault of published benchmarks, made on purpose, turns the named check red.
 func TestFakesFail(t *testing.T) {
@@ -596,10 +614,14 @@ func TestFakesFail(t *testing.T) {
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			limit := time.Minute // as for anybody's stack: a busy machine takes a while
-			if slices.Contains([]string{"ignored deadline", "no idle timeout", "no header timeout",
+			switch {
+			case slices.Contains([]string{"ignored deadline", "no idle timeout", "no header timeout",
 				"a Client.Close that does nothing", "a Server.Close that does nothing",
-				"a pool whose wait ignores the context", "connections as needed, of a pool that keeps its own"}, c.fault) {
+				"a pool whose wait ignores the context", "connections as needed, of a pool that keeps its own",
+				"calls that take turns on a connection without saying so"}, c.fault):
 				limit = 2 * time.Second // what never comes is waited for
+			case slices.Contains([]string{"calls that wait in turn", "a handler that waits before it validates"}, c.fault):
+				limit = 10 * time.Second // of which each wait is a part
 			}
 			checks, cause, _ := strings.Cut(c.fails, " | ")
 			if regexp.MustCompile("deadline|limits|header limit|patience|shared|wait").MatchString(checks) {

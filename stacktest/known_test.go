@@ -3,6 +3,7 @@ package stacktest
 import (
 	"context"
 	"flag"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -87,23 +88,27 @@ func TestCPUPerCall(t *testing.T) {
 	if _, known := cpu.Time(); !known {
 		t.Skip("the system doesn't tell")
 	}
-	const takes, ops = 2 * time.Millisecond, 400 // which four callers need for cpu-share
-	var turn sync.Mutex                          // one call at a time: the process's CPU time is all that can be read
+	const takes = 500 * time.Microsecond
+	var turn sync.Mutex // one call at a time: the process's CPU time is all that can be read
 	l := ledger{cost: func() {
 		turn.Lock()
 		defer turn.Unlock()
 		spend(takes)
 	}}
-	for name, loop := range map[string]func(*testing.B){
-		"one caller":   func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
-		"four callers": func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, l.stack()) },
+	for name, c := range map[string]struct {
+		ops      int
+		workload rpcbench.Workload
+	}{
+		"one caller":   {100, rpcbench.Workload{}},
+		"four callers": {400, rpcbench.Workload{Callers: 4, Conns: 1}}, // as many as cpu-share needs
 	} {
 		before, _ := cpu.Time()
-		r := bench(t, "400x", loop)
+		r := bench(t, fmt.Sprintf("%dx", c.ops), func(b *testing.B) { Benchmark(b, c.workload, l.stack()) })
 		after, _ := cpu.Time()
-		require.Equal(t, ops, r.N)
+		require.Equal(t, c.ops, r.N)
 		require.GreaterOrEqual(t, r.Extra["cpu-ns/op"], 0.99*float64(takes), name)
-		require.LessOrEqual(t, r.Extra["cpu-ns/op"]*ops, float64(after-before), "%s: all that this process used", name)
+		used := r.Extra["cpu-ns/op"] * float64(c.ops)
+		require.LessOrEqual(t, used, float64(after-before), "%s: all that this process used", name)
 		if share, ok := r.Extra["cpu-share"]; ok {
 			all := float64(r.T) * float64(runtime.NumCPU())
 			require.InEpsilon(t, r.Extra["cpu-ns/op"]*float64(r.N)/all, share, 0.05, "of the time of all cores")

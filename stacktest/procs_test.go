@@ -53,16 +53,18 @@ func BenchmarkPs(b *testing.B) {
 }
 
 func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
-	for _, c := range []struct{ why, list, plain string }{
-		{"2,1", "2,1", ""}, {"1,2,1", "1,2,1", ""}, {"a plain benchmark without a TestMain", "2,1", "1"},
+	for _, c := range []struct{ why, list, count, plain string }{
+		{"each twice", "2,1", "2", ""}, {"one after another", "1,2,1", "1", ""},
+		{"a plain benchmark without a TestMain", "2,1", "1", "1"},
 	} {
-		list := c.list
 		t.Run(c.why, func(t *testing.T) {
 			t.Setenv(withoutMain, c.plain)
-			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+list, "-test.count=2")
+			out, err := child(t, "-test.bench=^BenchmarkPs$", "-test.benchtime=20x", "-test.cpu="+c.list, "-test.count="+c.count)
 			require.NoError(t, err, out)
 			rows, _ := testkit.Rows(t, out)
-			require.Len(t, rows, 4*2*len(strings.Split(list, ",")), out)
+			count, err := strconv.Atoi(c.count)
+			require.NoError(t, err)
+			require.Len(t, rows, 4*count*len(strings.Split(c.list, ",")), out)
 			for _, row := range rows {
 				_, label, found := strings.Cut(string(row.Name.Full()), "-")
 				if !found {

@@ -136,18 +136,30 @@ func busy(t *testing.T) handle {
 	return h
 }
 
-// TestHandleConformance: a stack is judged by what it does itself, and not by what its handler does.
+// TestHandleConformance: a stack is judged by what it does itself, and not by what its handler does. Checks that read
+// allocations, connections and goroutines could take one for the other. The others are made of one family, and of all
+// with -long.
 func TestHandleConformance(t *testing.T) {
 	for _, s := range families(handledStacks(busy(t), same)) {
-		t.Run(s.Name, func(t *testing.T) { stacktest.Conformance(t, s) })
+		t.Run(s.Name, func(t *testing.T) {
+			if long() || s.Name == "httpjson" {
+				stacktest.Conformance(t, s)
+				return
+			}
+			checked(t, s, "connections", "traffic", "codec", "replies in another order", "neighbours", "close")
+		})
 	}
 }
 
 // families are one stack of each family.
-func families(all []rpcbench.Stack) []rpcbench.Stack {
-	return slices.DeleteFunc(all, func(s rpcbench.Stack) bool {
-		return !slices.Contains([]string{"httpjson", "grpcprotobuf.converted", "connectrpc2.converted"}, s.Name)
-	})
+func families(all []rpcbench.Stack) (some []rpcbench.Stack) {
+	for _, s := range all {
+		name := strings.TrimSuffix(s.Name, ".converted")
+		if slices.Contains([]string{"httpjson", "grpcprotobuf", "connectrpc2"}, name) {
+			some = append(some, s)
+		}
+	}
+	return some
 }
 
 // TestFaultsBesideAHandler: a handler excuses nothing that the stack does.
@@ -173,13 +185,17 @@ func TestFaultsBesideAHandler(t *testing.T) {
 	}
 }
 
-// TestAnswersThatVary: what can't be told of them is skipped by name, and is no fault.
+// TestAnswersThatVary: what can't be told of them is skipped by name, and is no fault. Without -long each family has
+// one check of allocations.
 func TestAnswersThatVary(t *testing.T) {
 	var n atomic.Int64
 	counted := func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
 		r := rpcbench.Answer(u)
 		r.Message = fmt.Sprintf("answer %07d", n.Add(1))
 		return r, nil
+	}
+	allocations := map[string]string{
+		"httpjson": "repeats", "grpcprotobuf.converted": "codec", "connectrpc2.converted": "codec",
 	}
 	for _, s := range families(handledStacks(counted, func(want, got string) bool { return len(want) == len(got) })) {
 		for check, says := range map[string]string{
@@ -193,6 +209,9 @@ func TestAnswersThatVary(t *testing.T) {
 				pools := check != "traffic" && check != "changed replies"
 				if pools && strings.Contains(environ.Build(), "-race") {
 					t.Skip("the race detector drops objects from pools at random")
+				}
+				if says == "" && check != allocations[s.Name] && !long() {
+					t.Skip("takes seconds for each family, and is made with -long")
 				}
 				err := run(check, s)
 				if says == "" && err == nil {

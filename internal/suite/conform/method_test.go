@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/maphash"
 	"reflect"
@@ -38,6 +39,9 @@ import (
 )
 
 func TestMain(m *testing.M) { stacktest.Main(m) }
+
+// long tells of the flag that stacktest.Main adds.
+func long() bool { return flag.Lookup("long").Value.String() == "true" }
 
 var seed = maphash.MakeSeed()
 
@@ -75,10 +79,42 @@ func methodStacks() []rpcbench.Stack {
 		httpprotobuf.Of(generated()), grpcprotobuf.Of(generated()), connectrpc.Of(generated()), connectrpc2.Of(generated())}
 }
 
-// The suite runs on a method of one's own.
+// The suite runs on a method of one's own: on plain structs and on generated types. Any other stack has connections, a
+// version of HTTP or libraries of its own. For the rest it is checked with -long.
 func TestMethodConformance(t *testing.T) {
-	for _, s := range methodStacks() {
-		t.Run(s.Name, func(t *testing.T) { stacktest.Conformance(t, s) })
+	all := methodStacks()
+	whole := families(all)[:2]
+	for _, s := range all {
+		t.Run(s.Name, func(t *testing.T) {
+			if long() || slices.ContainsFunc(whole, func(w rpcbench.Stack) bool { return w.Name == s.Name }) {
+				stacktest.Conformance(t, s)
+				return
+			}
+			checks := []string{"declared", "connections", "traffic", "changed replies", "one request", "protocol"}
+			if !slices.ContainsFunc(whole, func(w rpcbench.Stack) bool { return codecs(w) == codecs(s) }) {
+				checks = append(checks, "codec")
+			}
+			checked(t, s, checks...)
+		})
+	}
+}
+
+// codecs are the libraries whose objects a profile of the stack has.
+func codecs(s rpcbench.Stack) string {
+	return fmt.Sprint(s.Traits.Codec, s.Traits.ClientLibraries, s.Traits.ServerLibraries)
+}
+
+// checked makes some checks of a stack, first without TLS and then with TLS. None may be skipped.
+func checked(t *testing.T, s rpcbench.Stack, checks ...string) {
+	t.Helper()
+	for _, c := range conform.Checks() {
+		for _, tls := range []bool{false, true} {
+			if slices.Contains(checks, c.Name) && !(tls && c.ClearOnly) {
+				t.Run(fmt.Sprintf("%s/tls=%t", c.Name, tls), func(t *testing.T) {
+					require.NoError(t, c.Run(conform.Subject{Stack: s, TLS: tls}), "The check proves: %s", c.Proves)
+				})
+			}
+		}
 	}
 }
 
@@ -242,7 +278,7 @@ func run(check string, stack rpcbench.Stack) error {
 
 // TestOwnSamples: what one sample or a small one can't tell is skipped, with the reason, and is no fault.
 func TestOwnSamples(t *testing.T) {
-	type flag struct {
+	type choice struct {
 		Yes bool `json:"yes,omitempty"`
 	}
 	letters := map[string]any{}
@@ -251,9 +287,9 @@ func TestOwnSamples(t *testing.T) {
 	}
 	entries, err := structpb.NewStruct(letters)
 	require.NoError(t, err)
-	flags := httpjsoniter.Of(rpcbench.Method[flag, flag]{
-		Name: "test.v1.Flags/Get", MadeOf: "1 sample", Requests: []*flag{{}}, Replies: []*flag{{Yes: true}},
-		Equal: func(want, got *flag) bool { return *want == *got },
+	flags := httpjsoniter.Of(rpcbench.Method[choice, choice]{
+		Name: "test.v1.Flags/Get", MadeOf: "1 sample", Requests: []*choice{{}}, Replies: []*choice{{Yes: true}},
+		Equal: func(want, got *choice) bool { return *want == *got },
 	})
 	empty := one(generated(), new(userv1.User), new(userv1.CreateUserResponse))
 	short := one(generated(), &userv1.User{Name: "2026-01-01"}, &userv1.CreateUserResponse{Message: "short"})

@@ -19,7 +19,8 @@ var errLate = errors.New(", also when the wait was longer")
 
 func waits(s Subject) {
 	var err error
-	for _, wait := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+	for _, part := range []time.Duration{600, 200, 60} { // 100 ms, 300 ms and a second of a minute
+		wait := s.limit() / part
 		if err = ended(func() { s.waits(wait) }); !errors.Is(err, errLate) {
 			break
 		}
