@@ -148,7 +148,7 @@ env) echo "$PWD/go.mod" ;;
 list) echo main ;;
 build)
 	while [ "$1" != -o ]; do shift; done
-	echo "$3" >>"$(dirname "$0")/links"
+	echo "$3" >>"${0%/*}/links"
 	ln -s ` + os.Args[0] + ` "$2"
 	;;
 esac
