@@ -130,7 +130,7 @@ func output(t *testing.T, name string, args ...string) string {
 // replaced by a relative path.
 func TestOutsidersProgram(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it links a dozen programs")
+		t.Skip("it links two programs")
 	}
 	temp, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -211,10 +211,20 @@ func TestOutsidersProgram(t *testing.T) {
 		"the tree is only read")
 }
 
-// The command is a tool of somebody's module, and its layouts are linked there.
+// before makes a go command the one that is found.
+func before(t *testing.T, script string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "go"), script)
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return dir
+}
+
+// The command is a tool of somebody's module, and its layouts are linked there. Unless it is told to, go does all for
+// that but compile and link.
 func TestToolOfAnotherModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the command")
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it loads the command, or builds it")
 	}
 	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
@@ -225,9 +235,21 @@ func TestToolOfAnotherModule(t *testing.T) {
 	folder, err := builds.Open(t.Context(), ours().main)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, folder.Remove()) }()
+	dir := ""
+	if !*long {
+		dir = before(t, planner())
+	}
 	programs, _, err := folder.Link(t.Context(), "", 1)
 	require.NoError(t, err)
-	require.Contains(t, output(t, programs[0].Path, "list"), "\ngrpcprotobuf ")
+	if *long {
+		require.Contains(t, output(t, programs[0].Path, "list"), "\ngrpcprotobuf ")
+		return
+	}
+	planned := read(t, filepath.Join(dir, "planned")) // thousands of lines
+	for _, part := range []string{`path\t` + ours().main + `\n`, "packagefile github.com/rpcbench/rpcbench/stacks=",
+		" -buildmode=exe ", " -randlayout=1 "} {
+		require.True(t, strings.Contains(planned, part), part)
+	}
 }
 
 // taught makes the working directory a repository with the stack that docs/own-stack.md teaches and its command, as the
@@ -269,12 +291,13 @@ func write(t *testing.T, name, text string) {
 // commit passes, and one allocation more does not. What is not decided is a warning.
 func TestWorkflowOfTheTaughtStack(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it links five programs")
+		t.Skip("it links two programs")
 	}
 	page := read(t, "../../docs/gate.md")
 	workflow := regexp.MustCompile("(?ms)^```yaml\n(name: gate.*?)^```").FindString(page)
 	steps := regexp.MustCompile(`(?m)^ {6}- run: (?:\|\n((?: {10}.*\n)+)|(.*))`).FindAllStringSubmatch(workflow, -1)
 	taught(t)
+	before(t, relinker())
 	run := func(of string) (status int, said string) {
 		i := slices.IndexFunc(steps, func(step []string) bool { return strings.Contains(step[0], of) })
 		require.GreaterOrEqual(t, i, 0, "%s in %s", of, workflow)

@@ -183,6 +183,19 @@ cp "$linked" "$program"
 `
 }
 
+// planner is a go command that notes in the file planned, beside it, what it would do to build a program, and makes a
+// link to this one.
+func planner() string {
+	tool, _ := exec.LookPath("go")
+	return `#!/bin/sh
+[ "$1" = build ] || exec ` + tool + ` "$@"
+shift
+` + tool + ` build -n "$@" 2>"${0%/*}/planned" || exit
+while [ "$1" != -o ]; do shift; done
+ln -s ` + os.Args[0] + ` "$2"
+`
+}
+
 // questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
 func questions(all []testkit.Question[versus.Spec]) string {
 	times := map[string]int{}
