@@ -343,8 +343,12 @@ func TestCodecTimes(t *testing.T) {
 	require.Equal(t, report.Span{Ns: 6.5, Lo: 3, Hi: 10}, span([]float64{12, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7, 6}))
 	seen := map[string]bool{} // by a codec that decodes
 	messages := func(name string, encodes, decodes time.Duration) rpcbench.Messages {
-		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { <-time.After(encodes); return []byte{byte(i)}, nil },
-			Decode: func(data []byte) error { seen[name+string(data)] = true; <-time.After(decodes); return nil }}
+		takes := func(d time.Duration) {
+			garbage = make([]byte, 1<<12)
+			<-time.After(d)
+		}
+		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { takes(encodes); return []byte{byte(i)}, nil },
+			Decode: func(data []byte) error { seen[name+string(data)] = true; takes(decodes); return nil }}
 	}
 	of := func(name string, encodes, decodes time.Duration) codec {
 		return codec{rpcbench.Stack{Name: name}, messages(name+" request ", encodes, decodes),
