@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -130,7 +129,7 @@ func output(t *testing.T, name string, args ...string) string {
 // replaced by a relative path.
 func TestOutsidersProgram(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it links two programs")
+		t.Skip("it links a program")
 	}
 	temp, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -161,22 +160,28 @@ func TestOutsidersProgram(t *testing.T) {
 	defer func() { require.NoError(t, folder.Remove()) }()
 	w, err := workload.Find(workload.Small)
 	require.NoError(t, err)
-	var ns []float64
-	var bench string // her program
-	for _, build := range []string{"", "HEAD~1"} {
-		programs, versions, err := folder.Link(t.Context(), build, 1)
-		require.NoError(t, err)
-		spec := versus.Spec{Arms: []string{"netrpc", "netrpc"}, Workload: w, Slice: time.Millisecond, Blocks: 5}
-		if build != "" {
-			spec.Blocks = 1 // begins with a warm-up, which is slow
-		}
-		record, err := versus.Run(t.Context(), spec, programs[0])
-		require.NoError(t, err)
-		ns, bench = append(ns, record.NsPerOp(0)), cmp.Or(bench, programs[0].Path)
-		require.Equal(t, build != "", slices.Contains(versions, "commit="+output(t, "git", "rev-parse", "--short=12",
-			"HEAD~1")), versions)
+	ns, bench := map[string]float64{}, "" // her program
+	for build, ofHers := range map[string]bool{"": *long, "HEAD~1": true} {
+		t.Run("linked "+build, func(t *testing.T) {
+			if !ofHers {
+				dir := before(t, planner())
+				_, versions, err := folder.Link(t.Context(), build, 1)
+				require.NoError(t, err)
+				require.NotContains(t, strings.Join(versions, " "), "commit=")
+				require.True(t, strings.Contains(read(t, filepath.Join(dir, "planned")), `path\texample.com/outsider/cmd/bench\n`))
+				return
+			}
+			programs, versions, err := folder.Link(t.Context(), build, 1)
+			require.NoError(t, err)
+			spec := versus.Spec{Arms: []string{"netrpc", "netrpc"}, Workload: w, Slice: time.Millisecond, Blocks: 1}
+			record, err := versus.Run(t.Context(), spec, programs[0])
+			require.NoError(t, err)
+			ns[build], bench = record.NsPerOp(0), programs[0].Path
+			require.Equal(t, build != "", slices.Contains(versions, "commit="+output(t, "git", "rev-parse", "--short=12",
+				"HEAD~1")), versions)
+		})
 	}
-	require.GreaterOrEqual(t, ns[1], 1e6, "the stack of the revision before waits in its handler")
+	require.GreaterOrEqual(t, ns["HEAD~1"], 1e6, "the stack of the revision before waits in its handler")
 
 	var names []string
 	for _, row := range regexp.MustCompile(`(?m)^(\S+) +(?:none|1\.1|2)  `).FindAllStringSubmatch(output(t, bench, "list"), -1) {

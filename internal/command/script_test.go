@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) }
 //	known           from here on the program has two stacks, base and other, whose figures knownAnswer tells
 //	known method    the same, but the stacks are of a method of one's own
 //	links           from here on go links this program again, in no time, and notes each link in the file bin/links
-//	once            from here on go links each source once, and other layouts of it are copies of that program
+//	twice           from here on go links each source twice, and other layouts of it are copies but for their names
 //	asked file      what the processes that measure were asked since then is in the file; - is nothing
 //	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
 //	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
@@ -100,8 +100,8 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(linker), 0o700)))
 				ts.Setenv("PATH", dir+":"+ts.Getenv("PATH"))
 			},
-			"once": func(ts *testscript.TestScript, _ bool, _ []string) {
-				dir := filepath.Join(ts.Getenv("WORK"), "once")
+			"twice": func(ts *testscript.TestScript, _ bool, _ []string) {
+				dir := filepath.Join(ts.Getenv("WORK"), "twice")
 				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(relinker()), 0o700)))
 				ts.Setenv("PATH", dir+":"+ts.Getenv("PATH"))
 			},
@@ -160,26 +160,31 @@ build)
 esac
 `
 
-// relinker is a go command that links what it has linked before no more: source, release of Go and modules are the same
-// then, and a layout may be another one.
+// relinker is a go command that links two layouts of a source, and makes others of the first by adding their names to
+// it: release of Go and modules are the same then.
 func relinker() string {
 	tool, _ := exec.LookPath("go") // without which nothing is built
 	return `#!/bin/sh
 [ "$1" = build ] || exec ` + tool + ` "$@"
-modules=/dev/null last=
+modules=/dev/null last= layout=
 for arg; do
 	[ "$last" != -o ] || program=$arg
-	case $arg in -modfile=*) modules=${arg#*=} ;; esac
+	case $arg in
+	-modfile=*) modules=${arg#*=} ;;
+	-ldflags=*) layout=$arg ;;
+	esac
 	last=$arg
 done
 linked=${0%/*}/$({
 	echo "$GOTOOLCHAIN $GOEXPERIMENT $GOFLAGS"
 	find . -name "*.go" -o -name go.mod | sort | xargs cat "$modules"
 } | cksum | tr " " -)
-if [ ! -e "$linked" ]; then
-	` + tool + ` "$@" && mv "$program" "$linked" || exit
+if [ -e "$linked" ] && { [ -z "$layout" ] || [ -e "$linked-2" ]; }; then
+	cp "$linked" "$program" && echo "$layout" >>"$program"
+	exit
 fi
-cp "$linked" "$program"
+[ ! -e "$linked" ] || linked=$linked-2
+` + tool + ` "$@" && cp "$program" "$linked"
 `
 }
 
