@@ -164,7 +164,7 @@ func TestOutsidersProgram(t *testing.T) {
 	for build, ofHers := range map[string]bool{"": *long, "HEAD~1": true} {
 		t.Run("linked "+build, func(t *testing.T) {
 			if !ofHers {
-				dir := before(t, planner())
+				dir := before(t, planner)
 				_, versions, err := folder.Link(t.Context(), build, 1)
 				require.NoError(t, err)
 				require.NotContains(t, strings.Join(versions, " "), "commit=")
@@ -242,7 +242,7 @@ func TestToolOfAnotherModule(t *testing.T) {
 	defer func() { require.NoError(t, folder.Remove()) }()
 	dir := ""
 	if !*long {
-		dir = before(t, planner())
+		dir = before(t, planner)
 	}
 	programs, _, err := folder.Link(t.Context(), "", 1)
 	require.NoError(t, err)
@@ -302,7 +302,7 @@ func TestWorkflowOfTheTaughtStack(t *testing.T) {
 	workflow := regexp.MustCompile("(?ms)^```yaml\n(name: gate.*?)^```").FindString(page)
 	steps := regexp.MustCompile(`(?m)^ {6}- run: (?:\|\n((?: {10}.*\n)+)|(.*))`).FindAllStringSubmatch(workflow, -1)
 	taught(t)
-	before(t, relinker())
+	before(t, relinker)
 	run := func(of string) (status int, said string) {
 		i := slices.IndexFunc(steps, func(step []string) bool { return strings.Contains(step[0], of) })
 		require.GreaterOrEqual(t, i, 0, "%s in %s", of, workflow)

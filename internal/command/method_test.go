@@ -37,8 +37,7 @@ func TestCodecTimesAreOfBothMessages(t *testing.T) {
 	}
 }
 
-// Layers are those of the base and of the first contestant, on one core, at the first workload of one caller if there is
-// one.
+// Layers are those of the base and of the first contestant, on one core, at the first workload of one caller.
 func TestLayersAreOfOneCaller(t *testing.T) {
 	p := program{stacks: append(knownStacks(), knownStacks()[0])}
 	p.stacks[2].Name = "third"

@@ -102,7 +102,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 			},
 			"twice": func(ts *testscript.TestScript, _ bool, _ []string) {
 				dir := filepath.Join(ts.Getenv("WORK"), "twice")
-				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(relinker()), 0o700)))
+				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(relinker), 0o700)))
 				ts.Setenv("PATH", dir+":"+ts.Getenv("PATH"))
 			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -160,12 +160,13 @@ build)
 esac
 `
 
+// goTool is the go command, without which nothing is built.
+var goTool, _ = exec.LookPath("go")
+
 // relinker is a go command that links two layouts of a source, and makes others of the first by adding their names to
 // it: release of Go and modules are the same then.
-func relinker() string {
-	tool, _ := exec.LookPath("go") // without which nothing is built
-	return `#!/bin/sh
-[ "$1" = build ] || exec ` + tool + ` "$@"
+var relinker = `#!/bin/sh
+[ "$1" = build ] || exec ` + goTool + ` "$@"
 modules=/dev/null last= layout=
 for arg; do
 	[ "$last" != -o ] || program=$arg
@@ -184,22 +185,18 @@ if [ -e "$linked" ] && { [ -z "$layout" ] || [ -e "$linked-2" ]; }; then
 	exit
 fi
 [ ! -e "$linked" ] || linked=$linked-2
-` + tool + ` "$@" && cp "$program" "$linked"
+` + goTool + ` "$@" && cp "$program" "$linked"
 `
-}
 
 // planner is a go command that notes in the file planned, beside it, what it would do to build a program, and makes a
 // link to this one.
-func planner() string {
-	tool, _ := exec.LookPath("go")
-	return `#!/bin/sh
-[ "$1" = build ] || exec ` + tool + ` "$@"
+var planner = `#!/bin/sh
+[ "$1" = build ] || exec ` + goTool + ` "$@"
 shift
-` + tool + ` build -n "$@" 2>"${0%/*}/planned" || exit
+` + goTool + ` build -n "$@" 2>"${0%/*}/planned" || exit
 while [ "$1" != -o ]; do shift; done
 ln -s ` + os.Args[0] + ` "$2"
 `
-}
 
 // questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
 func questions(all []testkit.Question[versus.Spec]) string {
