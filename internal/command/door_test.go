@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -130,7 +129,7 @@ func output(t *testing.T, name string, args ...string) string {
 // replaced by a relative path.
 func TestOutsidersProgram(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it links a dozen programs")
+		t.Skip("it links a program")
 	}
 	temp, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -161,22 +160,28 @@ func TestOutsidersProgram(t *testing.T) {
 	defer func() { require.NoError(t, folder.Remove()) }()
 	w, err := workload.Find(workload.Small)
 	require.NoError(t, err)
-	var ns []float64
-	var bench string // her program
-	for _, build := range []string{"", "HEAD~1"} {
-		programs, versions, err := folder.Link(t.Context(), build, 1)
-		require.NoError(t, err)
-		spec := versus.Spec{Arms: []string{"netrpc", "netrpc"}, Workload: w, Slice: time.Millisecond, Blocks: 5}
-		if build != "" {
-			spec.Blocks = 1 // begins with a warm-up, which is slow
-		}
-		record, err := versus.Run(t.Context(), spec, programs[0])
-		require.NoError(t, err)
-		ns, bench = append(ns, record.NsPerOp(0)), cmp.Or(bench, programs[0].Path)
-		require.Equal(t, build != "", slices.Contains(versions, "commit="+output(t, "git", "rev-parse", "--short=12",
-			"HEAD~1")), versions)
+	ns, bench := map[string]float64{}, "" // her program
+	for build, ofHers := range map[string]bool{"": *long, "HEAD~1": true} {
+		t.Run("linked "+build, func(t *testing.T) {
+			if !ofHers {
+				dir := before(t, planner)
+				_, versions, err := folder.Link(t.Context(), build, 1)
+				require.NoError(t, err)
+				require.NotContains(t, strings.Join(versions, " "), "commit=")
+				require.True(t, strings.Contains(read(t, filepath.Join(dir, "planned")), `path\texample.com/outsider/cmd/bench\n`))
+				return
+			}
+			programs, versions, err := folder.Link(t.Context(), build, 1)
+			require.NoError(t, err)
+			spec := versus.Spec{Arms: []string{"netrpc", "netrpc"}, Workload: w, Slice: time.Millisecond, Blocks: 1}
+			record, err := versus.Run(t.Context(), spec, programs[0])
+			require.NoError(t, err)
+			ns[build], bench = record.NsPerOp(0), programs[0].Path
+			require.Equal(t, build != "", slices.Contains(versions, "commit="+output(t, "git", "rev-parse", "--short=12",
+				"HEAD~1")), versions)
+		})
 	}
-	require.GreaterOrEqual(t, ns[1], 1e6, "the stack of the revision before waits in its handler")
+	require.GreaterOrEqual(t, ns["HEAD~1"], 1e6, "the stack of the revision before waits in its handler")
 
 	var names []string
 	for _, row := range regexp.MustCompile(`(?m)^(\S+) +(?:none|1\.1|2)  `).FindAllStringSubmatch(output(t, bench, "list"), -1) {
@@ -211,10 +216,20 @@ func TestOutsidersProgram(t *testing.T) {
 		"the tree is only read")
 }
 
-// The command is a tool of somebody's module, and its layouts are linked there.
+// before makes a go command the one that is found.
+func before(t *testing.T, script string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "go"), script)
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return dir
+}
+
+// The command is a tool of somebody's module, and its layouts are linked there. Unless it is told to, go does all for
+// that but compile and link.
 func TestToolOfAnotherModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the command")
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it loads the command, or builds it")
 	}
 	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
@@ -225,9 +240,21 @@ func TestToolOfAnotherModule(t *testing.T) {
 	folder, err := builds.Open(t.Context(), ours().main)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, folder.Remove()) }()
+	dir := ""
+	if !*long {
+		dir = before(t, planner)
+	}
 	programs, _, err := folder.Link(t.Context(), "", 1)
 	require.NoError(t, err)
-	require.Contains(t, output(t, programs[0].Path, "list"), "\ngrpcprotobuf ")
+	if *long {
+		require.Contains(t, output(t, programs[0].Path, "list"), "\ngrpcprotobuf ")
+		return
+	}
+	planned := read(t, filepath.Join(dir, "planned")) // thousands of lines
+	for _, part := range []string{`path\t` + ours().main + `\n`, "packagefile github.com/rpcbench/rpcbench/stacks=",
+		" -buildmode=exe ", " -randlayout=1 "} {
+		require.True(t, strings.Contains(planned, part), part)
+	}
 }
 
 // taught makes the working directory a repository with the stack that docs/own-stack.md teaches and its command, as the
@@ -269,12 +296,13 @@ func write(t *testing.T, name, text string) {
 // commit passes, and one allocation more does not. What is not decided is a warning.
 func TestWorkflowOfTheTaughtStack(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it links five programs")
+		t.Skip("it links two programs")
 	}
 	page := read(t, "../../docs/gate.md")
 	workflow := regexp.MustCompile("(?ms)^```yaml\n(name: gate.*?)^```").FindString(page)
 	steps := regexp.MustCompile(`(?m)^ {6}- run: (?:\|\n((?: {10}.*\n)+)|(.*))`).FindAllStringSubmatch(workflow, -1)
 	taught(t)
+	before(t, relinker)
 	run := func(of string) (status int, said string) {
 		i := slices.IndexFunc(steps, func(step []string) bool { return strings.Contains(step[0], of) })
 		require.GreaterOrEqual(t, i, 0, "%s in %s", of, workflow)

@@ -53,14 +53,14 @@ func planned(t *testing.T, p program, args ...string) plan {
 	return made
 }
 
-// measured is what one real child of a plan measured in half a second.
+// measured is what one real child of a plan measured in as few blocks as it may.
 func measured(t *testing.T, out string, args ...string) (p plan, s report.Summary, stdout string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("measures")
 	}
 	p = planned(t, ours(), args...)
-	p.processes, p.time = 1, p.time/4
+	p.processes, p.time = 1, 0
 	var said, errs bytes.Buffer
 	require.NoError(t, p.answer(t.Context(), out, false, &said, &errs))
 	require.Empty(t, errs.String(), "no progress but on a terminal")
@@ -146,17 +146,18 @@ func TestUnseen(t *testing.T) {
 	require.Equal(t, workload.Unseen(masked), of[0])
 }
 
-// TestWhatRunAsks: what -thorough, -processes, -seed, -server and nothing mean, by what processes are asked. Those of
-// 100 kB fail.
+// TestWhatRunAsks: what -thorough, -processes, -seed, -server and nothing mean, by what is planned and what processes
+// are asked. Those of 100 kB fail.
 func TestWhatRunAsks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts hundreds of processes")
+		t.Skip("it starts a hundred processes")
 	}
 	t.Chdir(t.TempDir()) // in no module, so nothing is linked
-	run := func(p program, args ...string) (rows []string, asked []versus.Spec, s report.Summary) {
+	run := func(args ...string) (rows []string, asked []versus.Spec, s report.Summary) {
 		children, out := testkit.Children(t, 0), filepath.Join(t.TempDir(), "new")
 		t.Setenv(testkit.Variable, children)
-		if err := p.run(t.Context(), append([]string{"run", "-out", out}, args...), io.Discard, io.Discard); err != nil {
+		err := ours().run(t.Context(), append([]string{"run", "-out", out}, args...), io.Discard, io.Discard)
+		if err != nil {
 			require.ErrorContains(t, err, "too large")
 		}
 		for _, q := range testkit.Asked[versus.Spec](children) {
@@ -166,7 +167,7 @@ func TestWhatRunAsks(t *testing.T) {
 				require.Equal(t, []string{"httpjson", "httpjson"}, q.Spec.Arms[:2])
 			}
 		}
-		s, err := report.Read(out)
+		s, err = report.Read(out)
 		require.NoError(t, err)
 		return rows, asked, s
 	}
@@ -186,23 +187,32 @@ func TestWhatRunAsks(t *testing.T) {
 		}
 		return all
 	}
+	plans := func(p program, args ...string) (rows []string) {
+		for _, one := range planned(t, p, args...).campaign(nil, nil).Comparisons {
+			rows = append(rows, one.Spec.Workload.Name+" "+one.Spec.Arms[2])
+		}
+		return rows
+	}
 	const second = "httpjson.default" // whose client leaves all to net/http
 
-	rows, asked, s := run(ours(), "-thorough", "-processes", "6")
-	require.ElementsMatch(t, append(of(workload.All()), "small-load "+second, "small-saturated "+second), distinct(rows))
+	require.ElementsMatch(t, append(of(workload.All()), "small-load "+second, "small-saturated "+second),
+		plans(ours(), "-thorough"))
+	rows, asked, s := run("-thorough", "-processes", "6", "-workloads", "small")
+	require.Equal(t, []string{"small grpcprotobuf"}, distinct(rows))
 	require.Contains(t, s.Warnings[0], "one build was measured, and not 6 layouts")
 	require.Len(t, blocks(s), 6)
 	require.InDelta(t, float64(8*time.Second/6/versus.Turn), blocks(s)[0], 1)
 	require.Equal(t, versus.Slice, asked[0].Slice)
 
-	rows, _, s = run(ours())
+	rows, _, s = run()
 	require.ElementsMatch(t, of(workload.All()[:5]), distinct(rows), "the short answer")
+	require.ElementsMatch(t, plans(ours()), distinct(rows), "all that is planned is asked")
 	require.NotContains(t, strings.Join(s.Warnings, "\n"), "layouts")
 	require.Len(t, blocks(s), 8)
 	require.InDelta(t, float64(2*time.Second/8/versus.Turn), blocks(s)[0], 1)
 
 	named := func(seed string) []string {
-		rows, _, _ := run(ours(), "-processes", "6", "-workloads", "small-saturated,small", "-seed", seed, "grpcprotobuf")
+		rows, _, _ := run("-processes", "6", "-workloads", "small-saturated,small", "-seed", seed, "grpcprotobuf")
 		return rows
 	}
 	seven := named("7")
@@ -210,33 +220,33 @@ func TestWhatRunAsks(t *testing.T) {
 	require.Equal(t, seven, named("7"))
 	require.NotEqual(t, seven, named("8"), "the seed is of the order of everything")
 
+	p := program{stacks: slices.Concat(methodStacks()[:1], methodStacks()[:1], methodStacks()[:1])}
+	for i, name := range []string{"httpjson", "grpcprotobuf", "httpjsoniter"} {
+		p.stacks[i].Name = name
+	}
+	require.ElementsMatch(t, []string{"call-load grpcprotobuf", "call-saturated grpcprotobuf", "call grpcprotobuf",
+		"call httpjsoniter"}, plans(p), "the rival that needs no new protocol has one row")
+
 	servers := ""
 	for _, name := range []string{"rawtcp", "httpjson", "grpcprotobuf"} {
 		found, err := ours().find(name)
 		require.NoError(t, err)
 		servers += "," + name + "=" + stacktest.Start(t, found[0], rpcbench.Config{}).Addr
 	}
-	rows, asked, s = run(ours(), "-thorough", "-processes", "6", "-server", servers[1:])
 	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool {
 		return w.TLS || w.Wait != 0 || w.At(nil).Rate != 0
 	})
-	require.ElementsMatch(t, of(there), distinct(rows))
-	require.Contains(t, s.Warnings, "skipped: small-load, structured-load-tls, structured-saturated-tls, cold-tls, "+
-		"small-1000-per-second, small-load-one-core, small-load-wait, small-saturated-wait, drawn-load: -server is for "+
-		"workloads without TLS, a Unix socket, a rate, a wait or -apart")
+	require.ElementsMatch(t, of(there), plans(ours(), "-thorough", "-server", servers[1:]))
+	rows, asked, _ = run("-processes", "6", "-workloads", "small", "-server", servers[1:])
+	require.Equal(t, []string{"small grpcprotobuf"}, distinct(rows))
+	require.Contains(t, planned(t, ours(), "-thorough", "-server", servers[1:]).summary(findings{}).Warnings, "skipped: "+
+		"small-load, structured-load-tls, structured-saturated-tls, cold-tls, small-1000-per-second, small-load-one-core, "+
+		"small-load-wait, small-saturated-wait, drawn-load: -server is for workloads without TLS, a Unix socket, a rate, a "+
+		"wait or -apart")
 	for name, addr := range asked[0].Servers {
 		require.Contains(t, servers, ","+name+"="+addr)
 	}
 	require.Len(t, asked[0].Servers, 3)
-
-	t.Setenv(ofMethod, "method")
-	p := program{stacks: slices.Concat(methodStacks()[:1], methodStacks()[:1], methodStacks()[:1])}
-	for i, name := range []string{"httpjson", "grpcprotobuf", "httpjsoniter"} {
-		p.stacks[i].Name = name
-	}
-	rows, _, _ = run(p)
-	require.ElementsMatch(t, []string{"call-load grpcprotobuf", "call-saturated grpcprotobuf", "call grpcprotobuf",
-		"call httpjsoniter"}, distinct(rows), "the rival that needs no new protocol has one row")
 }
 
 // Layouts of another seed are others. That those of one differ, builds.txtar sees in the programs.
@@ -343,8 +353,12 @@ func TestCodecTimes(t *testing.T) {
 	require.Equal(t, report.Span{Ns: 6.5, Lo: 3, Hi: 10}, span([]float64{12, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7, 6}))
 	seen := map[string]bool{} // by a codec that decodes
 	messages := func(name string, encodes, decodes time.Duration) rpcbench.Messages {
-		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { <-time.After(encodes); return []byte{byte(i)}, nil },
-			Decode: func(data []byte) error { seen[name+string(data)] = true; <-time.After(decodes); return nil }}
+		takes := func(d time.Duration) {
+			garbage = make([]byte, 1<<12)
+			<-time.After(d)
+		}
+		return rpcbench.Messages{Encode: func(i int) ([]byte, error) { takes(encodes); return []byte{byte(i)}, nil },
+			Decode: func(data []byte) error { seen[name+string(data)] = true; takes(decodes); return nil }}
 	}
 	of := func(name string, encodes, decodes time.Duration) codec {
 		return codec{rpcbench.Stack{Name: name}, messages(name+" request ", encodes, decodes),

@@ -46,6 +46,7 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) }
 //	known           from here on the program has two stacks, base and other, whose figures knownAnswer tells
 //	known method    the same, but the stacks are of a method of one's own
 //	links           from here on go links this program again, in no time, and notes each link in the file bin/links
+//	twice           from here on go links each source twice, and other layouts of it are copies but for their names
 //	asked file      what the processes that measure were asked since then is in the file; - is nothing
 //	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
 //	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
@@ -99,6 +100,11 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(linker), 0o700)))
 				ts.Setenv("PATH", dir+":"+ts.Getenv("PATH"))
 			},
+			"twice": func(ts *testscript.TestScript, _ bool, _ []string) {
+				dir := filepath.Join(ts.Getenv("WORK"), "twice")
+				ts.Check(cmp.Or(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "go"), []byte(relinker), 0o700)))
+				ts.Setenv("PATH", dir+":"+ts.Getenv("PATH"))
+			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
 				want := ""
 				if args[0] != "-" {
@@ -148,10 +154,48 @@ env) echo "$PWD/go.mod" ;;
 list) echo main ;;
 build)
 	while [ "$1" != -o ]; do shift; done
-	echo "$3" >>"$(dirname "$0")/links"
+	echo "$3" >>"${0%/*}/links"
 	ln -s ` + os.Args[0] + ` "$2"
 	;;
 esac
+`
+
+// goTool is the go command, without which nothing is built.
+var goTool, _ = exec.LookPath("go")
+
+// relinker is a go command that links two layouts of a source, and makes others of the first by adding their names to
+// it: release of Go and modules are the same then.
+var relinker = `#!/bin/sh
+[ "$1" = build ] || exec ` + goTool + ` "$@"
+modules=/dev/null last= layout=
+for arg; do
+	[ "$last" != -o ] || program=$arg
+	case $arg in
+	-modfile=*) modules=${arg#*=} ;;
+	-ldflags=*) layout=$arg ;;
+	esac
+	last=$arg
+done
+linked=${0%/*}/$({
+	echo "$GOTOOLCHAIN $GOEXPERIMENT $GOFLAGS"
+	find . -name "*.go" -o -name go.mod | sort | xargs cat "$modules"
+} | cksum | tr " " -)
+if [ -e "$linked" ] && { [ -z "$layout" ] || [ -e "$linked-2" ]; }; then
+	cp "$linked" "$program" && echo "$layout" >>"$program"
+	exit
+fi
+[ ! -e "$linked" ] || linked=$linked-2
+` + goTool + ` "$@" && cp "$program" "$linked"
+`
+
+// planner is a go command that notes in the file planned, beside it, what it would do to build a program, and makes a
+// link to this one.
+var planner = `#!/bin/sh
+[ "$1" = build ] || exec ` + goTool + ` "$@"
+shift
+` + goTool + ` build -n "$@" 2>"${0%/*}/planned" || exit
+while [ "$1" != -o ]; do shift; done
+ln -s ` + os.Args[0] + ` "$2"
 `
 
 // questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
