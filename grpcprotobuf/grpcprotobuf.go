@@ -55,7 +55,8 @@ func Tuned() rpcbench.Stack {
 // and a reader that is slow leaves it there.
 func Windows() rpcbench.Stack { return windows("grpcprotobuf.windows", func() uint32 { return 0 }) }
 
-// windows is a stack with static windows. workers is asked when a server is made; 0 starts a goroutine for each handler.
+// windows is a stack with static windows. workers is asked when a server is made, and 0 starts a goroutine for each
+// handler.
 func windows(name string, workers func() uint32) rpcbench.Stack {
 	const window = rpcbench.MaxBody
 	s := transport().Stack(name, nil, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window))

@@ -454,8 +454,8 @@ func together(callers ...[]rpcbench.Call) error {
 	return errors.Join(errs...)
 }
 
-// callAtOnce lets callers make so many calls each, with a user of its own per caller. A reply to the wrong caller is then
-// an error.
+// callAtOnce lets callers make so many calls each, with a user of its own per caller. A reply to the wrong caller is
+// then an error.
 func (f *session) callAtOnce(count, times, avatar int) {
 	var callers [][]rpcbench.Call
 	for i := range count {
