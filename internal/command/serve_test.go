@@ -124,7 +124,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{"grpcurl": 8, "curl": 15, "#": 9}, said)
+	require.Equal(t, map[string]int{"grpcurl": 9, "curl": 15, "#": 9}, said)
 }
 
 // TestServeStacksOfOthers: a command line that would fail is not printed.

@@ -31,8 +31,7 @@ func TestTapRecordsEachConnection(t *testing.T) {
 				write(t, bare, "r")
 				read(t, tapped, 1)
 				sent, received := recorder.Conns()[i].Bytes()
-				clear(sent) // a copy
-				clear(received)
+				_, _ = append(sent, 'x'), append(received, 'x') // which leaves the record alone
 				clear(recorder.Conns())
 			}
 		})
