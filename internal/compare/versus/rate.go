@@ -17,12 +17,16 @@ type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
 // 1, 2 or 5 times a power of ten, and at least workload.LeastRate. The error wraps errors.ErrUnsupported if the system
 // does not tell the CPU time.
 //
-// A call takes less CPU time the more calls there are. So the rate that a first look asks for is looked at as well.
+// A call takes less CPU time the more calls there are. So a rate that a first look asks for is looked at as well, unless
+// the look was at that rate.
 func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) (rate float64, err error) {
 	spec.Arms, spec.Blocks = []string{spec.Arms[0], spec.Arms[0]}, 1
 	most := spec.Workload.MostRate()
 	rate = min(2000, most)
 	for range 2 {
+		if spec.Workload.Rate == rate {
+			break
+		}
 		spec.Workload.Rate = rate
 		record, err := measure(ctx, spec, program)
 		if err != nil {
@@ -47,7 +51,7 @@ func Likely(w workload.Workload) float64 {
 	return nearest(float64(runtime.NumCPU())/4/(call+perByte*float64(w.Size())), w.MostRate())
 }
 
-// LookTakes is how long Ordinary takes, about.
+// LookTakes is how long Ordinary takes at most, about.
 func LookTakes(w workload.Workload) time.Duration {
 	one := Comparison{Spec: Spec{Arms: make([]string, 2), Blocks: 1, Workload: w}}
 	return 2 * one.takes()
