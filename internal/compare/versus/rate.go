@@ -23,10 +23,7 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 	spec.Arms, spec.Blocks = []string{spec.Arms[0], spec.Arms[0]}, 1
 	most := spec.Workload.MostRate()
 	rate = min(2000, most)
-	for range 2 {
-		if spec.Workload.Rate == rate {
-			break
-		}
+	for look := 0; look == 0 || look == 1 && rate != spec.Workload.Rate; look++ {
 		spec.Workload.Rate = rate
 		record, err := measure(ctx, spec, program)
 		if err != nil {

@@ -80,9 +80,9 @@ func TestOrdinary(t *testing.T) {
 		looks++
 		one := timing.Slice{Ops: 1, Wall: 1, CPU: time.Duration(quarter / 2000 * 1e9)}
 		return timing.Record{Arms: s.Arms, Blocks: [][]timing.Slice{{one, one}}}, nil
-	}, Spec{Arms: []string{"base", "base", "other"}}, Program{})
+	}, Spec{Arms: []string{"base", "base", "other"}, Workload: workload.Workload{Rate: 2000}}, Program{})
 	require.NoError(t, err)
-	require.Equal(t, 1, looks)
+	require.Equal(t, 1, looks, "whatever rate the workload had")
 	require.EqualValues(t, 2000, rate)
 	// Handlers that wait, of whom no field tells, complete half of 2000 calls a second. Four fifths of these are planned.
 	asked := []float64(nil)
