@@ -155,7 +155,11 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, o o
 	err = builds.Run(cmd)
 	_ = os.Remove(out) // unless something is in it
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	switch {
+	case !errors.As(err, &exit):
+	case exit.ExitCode() < 0 && ctx.Err() != nil: // before the program listened for signals, so it has said nothing
+		err = errInterrupted
+	default:
 		err = ended(max(1, exit.ExitCode()))
 	}
 	if _, none := os.Stat(out); made.Schema != nil && none == nil {

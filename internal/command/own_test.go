@@ -63,6 +63,29 @@ func TestRunModule(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// TestRunModuleInterruptedAtOnce: a module's program that does not listen for signals yet says nothing, so the command
+// does.
+func TestRunModuleInterruptedAtOnce(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("has no shell")
+	}
+	t.Chdir(t.TempDir())
+	p := ours()
+	p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
+		made := Module{Program: filepath.Join(dir, "program")}
+		return made, os.WriteFile(made.Program, []byte("#!/bin/sh\necho begun\nexec sleep 60\n"), 0o700)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	begun := writer(func(data []byte) (int, error) { interrupt(); return len(data), nil })
+	args := []string{"run", "-request-size", "1kB", "-reply-size", "2kB", "-out", "answer"}
+	require.ErrorIs(t, p.run(ctx, args, begun, io.Discard), errInterrupted)
+	require.NoDirExists(t, "answer")
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(data []byte) (int, error) { return w(data) }
+
 // TestAModuleHasAllFlags: each flag of run reaches the module's program with its value, but for those that the module
 // was made of.
 func TestAModuleHasAllFlags(t *testing.T) {
