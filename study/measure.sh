@@ -24,8 +24,8 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-default:5 rates-windows:9 rates-tuned:5 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2
-  own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+second=(rates-default:5 rates-windows:9 rates-tuned:5 windows:5 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1
+  servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
@@ -105,6 +105,13 @@ measure() { # a part, and the folder to make
   rates-default) rates "$2" grpcprotobuf httpjson.default ;;
   rates-windows) rates "$2" grpcprotobuf grpcprotobuf.windows ;;
   rates-tuned) rates "$2" grpcprotobuf.tuned ;;
+  windows) # what the two options of tuned are worth, and what a fixed window does over a link and to large messages
+    mkdir "$2"
+    rpcbench run -thorough -time 3s -workloads small -base grpcprotobuf.windows -out "$2/workers" grpcprotobuf.tuned
+    rpcbench run -thorough -time 3s -workloads small -base grpcprotobuf -out "$2/one-core" grpcprotobuf.windows
+    rpcbench run -payload 1MB -link 40ms/100Mbps -processes 6 -base grpcprotobuf -out "$2/link" grpcprotobuf.windows
+    rpcbench run -payload 100kB -callers 100 -apart -base grpcprotobuf -out "$2/callers" grpcprotobuf.windows
+    ;;
   conns-small) rpcbench run -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf ;;
   conns-structured)
     rpcbench run -payload flex.1kB -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf
