@@ -153,7 +153,7 @@ func derived(w workload.Workload) row {
 
 // planned compares the starts that the workload plans with its rate.
 func planned(t *testing.T, w workload.Workload, stack int) {
-	const starts = 10_000 // whose mean gap varies by a hundredth
+	const starts = 10_000                               // whose mean gap varies by a hundredth
 	t.Setenv(logEnv, filepath.Join(t.TempDir(), "log")) // where nothing gathers calls
 	o, err := w.Open(t.Context(), new(witness).stacks(false)[stack], workload.Setup{Starts: starts, Seed: 1})
 	require.NoError(t, err)
