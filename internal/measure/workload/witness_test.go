@@ -262,7 +262,8 @@ func (w *witness) watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
 		seen := sight{
 			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.RemoteAddr, Request: w.requests.Add(1),
-			TLS: r.TLS != nil, Resumed: r.TLS != nil && r.TLS.DidResume, Unix: r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network() == "unix",
+			TLS: r.TLS != nil, Resumed: r.TLS != nil && r.TLS.DidResume,
+			Unix: r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network() == "unix",
 			Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
 			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
 			Timeout: r.Header.Get("Grpc-Timeout"),
