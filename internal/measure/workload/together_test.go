@@ -50,7 +50,7 @@ func TestFieldsTogether(t *testing.T) {
 	}
 	few, threes := meetings(t)
 	many := crowds(threes, seed)
-	t.Logf("-seed %d makes these %d workloads of many fields again", seed, len(many))
+	t.Logf("-seed %d makes these %d workloads of many fields again, and -long measures three at a time", seed, len(many))
 	if *long {
 		few = append(few, threes...)
 	}
