@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
@@ -30,6 +33,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
+	"github.com/rpcbench/rpcbench/internal/transport/message"
+	flexv1 "github.com/rpcbench/rpcbench/proto/message/v1"
 	userv1 "github.com/rpcbench/rpcbench/proto/user/v1"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -50,12 +55,18 @@ type sight struct {
 	Timeout       string
 	Size          int
 	Sum           string // tells messages apart
+	Of            int    // which of the round's messages it is, of users and echoes of gRPC
+	Resumed       bool   // the TLS session of an earlier connection
+
+	Answer string        // refused or done: the sight is of a reply, but for those of streams
+	Took   time.Duration // the handler, until it answered
 }
 
 // witness has a stack of each protocol, whose server writes the messages to the file that logEnv names. Its client
 // counts bytes.
 type witness struct {
 	wire            tap.Counter
+	asked           asked
 	conns, requests atomic.Int64
 
 	mu     sync.Mutex
@@ -163,9 +174,79 @@ func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
 			}
 			return w.wire.Wrap(c), nil
 		}
-		return client.Dial(config)
+		c, err := client.Dial(config)
+		if err != nil {
+			return nil, err
+		}
+		return around(c, w.asked.note), nil
 	}
 	return s
+}
+
+// asked are the deadlines of a client's calls.
+type asked struct {
+	mu  sync.Mutex
+	all []time.Time // zero: none
+}
+
+func (a *asked) note(call rpcbench.Call) rpcbench.Call {
+	return func(ctx context.Context) error {
+		a.mu.Lock()
+		by, _ := ctx.Deadline()
+		a.all = append(a.all, by)
+		a.mu.Unlock()
+		return call(ctx)
+	}
+}
+
+func (a *asked) len() int { return len(a.since(0)) }
+
+func (a *asked) since(n int) []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all[n:len(a.all):len(a.all)]
+}
+
+// around is a client with something around each call that it prepares, but for those of streams.
+func around(c rpcbench.Client, wrap func(rpcbench.Call) rpcbench.Call) rpcbench.Client {
+	users, ok := c.(rpcbench.Users)
+	if !ok {
+		return wrappedCalls{c.(rpcbench.MethodClient), wrap}
+	}
+	wrapped := wrappedUsers{users, users.(rpcbench.Echoer), wrap}
+	if streamer, ok := c.(rpcbench.Streamer); ok {
+		return struct {
+			wrappedUsers
+			rpcbench.Streamer
+		}{wrapped, streamer}
+	}
+	return wrapped
+}
+
+type wrappedCalls struct {
+	rpcbench.MethodClient
+	wrap func(rpcbench.Call) rpcbench.Call
+}
+
+func (w wrappedCalls) Prepare(i int) (rpcbench.Call, error) {
+	call, err := w.MethodClient.Prepare(i)
+	return w.wrap(call), err
+}
+
+type wrappedUsers struct {
+	rpcbench.Users
+	rpcbench.Echoer
+	wrap func(rpcbench.Call) rpcbench.Call
+}
+
+func (w wrappedUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := w.Users.PrepareUser(u)
+	return w.wrap(call), err
+}
+
+func (w wrappedUsers) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
+	call, err := w.Echoer.PrepareEcho(m)
+	return w.wrap(call), err
 }
 
 // numbered is a connection whose number stands for its client's address.
@@ -181,7 +262,8 @@ func (w *witness) watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
 		seen := sight{
 			PID: os.Getpid(), AtOnce: w.enter(), Conn: r.RemoteAddr, Request: w.requests.Add(1),
-			TLS: r.TLS != nil, Unix: r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network() == "unix",
+			TLS: r.TLS != nil, Resumed: r.TLS != nil && r.TLS.DidResume,
+			Unix: r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network() == "unix",
 			Path: r.URL.Path, Authorization: r.Header.Get("Authorization"),
 			Traceparent: r.Header.Get("Traceparent"), UserAgent: r.UserAgent(),
 			Timeout: r.Header.Get("Grpc-Timeout"),
@@ -189,11 +271,15 @@ func (w *witness) watch(h http.Handler) http.Handler {
 		defer w.leave()
 		tell := func(body []byte) {
 			sum := sha256.Sum256(body)
-			seen.Size, seen.Sum = len(body), hex.EncodeToString(sum[:])
+			seen.Size, seen.Sum, seen.Of = len(body), hex.EncodeToString(sum[:]), which(r.URL.Path, body)
 			w.write(seen)
 		}
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 			r.Body = &frames{ReadCloser: r.Body, tell: tell}
+			began := time.Now()
+			h.ServeHTTP(reply, r)
+			status := reply.Header().Get("Grpc-Status") + reply.Header().Get(http.TrailerPrefix+"Grpc-Status")
+			w.answered(status == "0", began)
 		} else {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -201,9 +287,55 @@ func (w *witness) watch(h http.Handler) http.Handler {
 			}
 			tell(body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
+			began := time.Now()
+			h.ServeHTTP(&headed{reply, func(status int) { w.answered(status == http.StatusOK, began) }}, r)
 		}
-		h.ServeHTTP(reply, r)
 	})
+}
+
+// headed tells of a reply's status before the client may have all of it.
+type headed struct {
+	http.ResponseWriter
+	tell func(status int)
+}
+
+func (h *headed) WriteHeader(status int) {
+	if h.tell != nil {
+		h.tell(status)
+		h.tell = nil
+	}
+	h.ResponseWriter.WriteHeader(status)
+}
+
+func (h *headed) Write(p []byte) (int, error) {
+	if h.tell != nil {
+		h.WriteHeader(http.StatusOK)
+	}
+	return h.ResponseWriter.Write(p)
+}
+
+// answered writes that a call was answered.
+func (w *witness) answered(done bool, began time.Time) {
+	w.write(sight{Answer: map[bool]string{true: "done", false: "refused"}[done], Took: time.Since(began)})
+}
+
+var numberOf = regexp.MustCompile(`anna\.(\d\d)@|Anna(\d\d)|pw-(\d\d)`)
+
+// which returns which of the round's messages a body is, or -1.
+func which(path string, body []byte) int {
+	if strings.HasSuffix(path, "/Echo") {
+		m := new(flexv1.Flex)
+		if proto.Unmarshal(body, m) == nil && m.GetFixed32() != 0 {
+			return int(m.GetFixed32() - message.Complex().Fixed32)
+		}
+		return -1
+	}
+	if found := numberOf.FindSubmatch(body[:min(len(body), 100)]); found != nil {
+		if n, err := strconv.Atoi(string(slices.Concat(found[1:]...))); err == nil {
+			return n
+		}
+	}
+	return -1
 }
 
 // frames tells of each message of a gRPC body that is read.
@@ -243,7 +375,18 @@ func (w *witness) write(m sight) {
 }
 
 // read returns all messages that servers have written.
-func read(t *testing.T, file string) (all []sight) {
+func read(t *testing.T, file string) []sight {
+	t.Helper()
+	return slices.DeleteFunc(lines(t, file), func(s sight) bool { return s.Answer != "" })
+}
+
+// answers returns all replies that servers have written.
+func answers(t *testing.T, file string) []sight {
+	t.Helper()
+	return slices.DeleteFunc(lines(t, file), func(s sight) bool { return s.Answer == "" })
+}
+
+func lines(t *testing.T, file string) (all []sight) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)

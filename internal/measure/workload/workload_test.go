@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -190,68 +189,6 @@ func TestWorkloads(t *testing.T) {
 	require.ElementsMatch(t, listed, names, "every workload has a row")
 }
 
-// derived is what a workload's exported fields promise, by what each says of itself.
-func derived(w workload.Workload) row {
-	c := row{flags: &w, operation: users, json: 66, protobuf: 36, callers: w.Callers, conns: w.Conns, each: w.NewConn,
-		tls: w.TLS, unix: w.Unix, headers: w.Headers, deadline: w.Deadline, invalid: w.Invalid, apart: w.Apart,
-		rate: w.Rate != 0, procs: w.Procs}
-	switch {
-	case w.Structured():
-		c.operation, c.json, c.protobuf = echo, 2018, 1007
-	case w.Stream:
-		c.operation = stream
-	}
-	if w.Bytes() > 0 {
-		c.json, c.protobuf = c.json+len(`,"avatar":""`)+(w.Bytes()+2)/3*4, c.protobuf+3+w.Bytes()
-	}
-	if w.Rate != 0 && w.Callers == 0 {
-		c.callers = 100
-	}
-	if w.Link != "" {
-		c.leastTime = pairDelay
-	}
-	if !w.Invalid {
-		c.leastTime += w.Wait
-	}
-	return c
-}
-
-const pairDelay = 4 * time.Millisecond
-
-// TestPairs: where any two fields meet, each is still what it says.
-func TestPairs(t *testing.T) {
-	fields := []workload.Workload{{Payload: "1kB"}, {Payload: "flex.1kB"}, {Stream: true}, {Callers: 5}, {Conns: 2},
-		{Rate: 1000}, {Apart: true}, {TLS: true}, {Unix: true}, {Headers: true}, {Deadline: true}, {Invalid: true},
-		{NewConn: true}, {Link: pairDelay.String() + "/1Gbps"}, {Wait: pairDelay}, {Procs: 1}}
-	kinds := reflect.TypeFor[workload.Workload]()
-	require.Len(t, fields, kinds.NumField()-1, "every field but Name and Title, and two kinds of Payload")
-	for i, a := range fields {
-		for _, b := range fields[i:] {
-			w, of, from := a, reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
-			for field := range kinds.NumField() {
-				if !from.Field(field).IsZero() {
-					reflect.ValueOf(&w).Elem().Field(field).Set(from.Field(field))
-					w.Name += " " + kinds.Field(field).Name
-				}
-				if !of.Field(field).IsZero() {
-					w.Name += " " + kinds.Field(field).Name
-				}
-			}
-			if w.Rate != 0 && w.Callers == 0 && a != b { // the hundred callers of a rate come with a rate alone
-				w.Callers = 5
-			}
-			if name := w.Name; w.Check() == nil {
-				w.Name = ""
-				for i, stack := range new(witness).stacks(false) {
-					t.Run(name[1:]+"/"+stack.Name, func(t *testing.T) {
-						derived(w).check(t, i)
-					})
-				}
-			}
-		}
-	}
-}
-
 type set[T comparable] map[T]bool
 
 // check opens the workload for a stack of a witness, and compares what its calls do with the row. net/http gives
@@ -310,6 +247,7 @@ func (c row) checked(t *testing.T, by *witness, stack rpcbench.Stack, mayFail bo
 	}
 	require.NoError(t, os.WriteFile(file+gathers, []byte(fmt.Sprint(atOnce)), 0o600))
 	connecting, sent, received := len(read(t, file)), by.wire.Sent.Load(), by.wire.Received.Load()
+	answered, deadlines := len(answers(t, file)), by.asked.len()
 	began := time.Now()
 	require.NoError(t, o.Loop.Start(0))
 	require.NoError(t, o.Loop.Run(t.Context(), int64(calls)))
@@ -344,6 +282,7 @@ func (c row) checked(t *testing.T, by *witness, stack rpcbench.Stack, mayFail bo
 		}
 		require.Equal(t, c.deadline && !isJSON, m.Timeout != "", "a deadline, which gRPC sends, of %q", m.Timeout)
 		require.Equal(t, c.tls, m.TLS, "TLS")
+		require.False(t, m.Resumed, "a handshake that resumes a session, in place of a full one")
 		require.Equal(t, c.unix, m.Unix, "a Unix socket")
 		require.Equal(t, c.headers, len(m.Authorization) > 700, "a long token, of %q", m.Authorization)
 		require.Equal(t, c.headers, strings.HasPrefix(m.UserAgent, "orders-api/"), "a user agent, of %q", m.UserAgent)
@@ -355,6 +294,13 @@ func (c row) checked(t *testing.T, by *witness, stack rpcbench.Stack, mayFail bo
 		require.True(t, next, "call %d sends the message of the call before", i)
 		most = max(most, m.AtOnce)
 		seenConns[m.Conn], requests[m.Request], bodies[m.Sum], traces[m.Traceparent] = true, true, true, true
+	}
+	if c.operation != stream || isJSON {
+		c.answered(t, answers(t, file)[answered:], calls, w.Wait)
+		c.bounded(t, &by.asked, deadlines, calls, callers)
+	}
+	if !isJSON && !c.each && c.operation != call && callers <= 100/goesRound { // there are a hundred users
+		oneConnection(t, got, callers)
 	}
 	require.Equal(t, atOnce, most, "callers at once in the server")
 	require.GreaterOrEqual(t, len(bodies), different, "different messages in %d calls", calls)
@@ -657,47 +603,18 @@ func remembering(s rpcbench.Stack, made *atomic.Int64) rpcbench.Stack {
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		c, err := dial(config)
-		if users, ok := c.(rpcbench.Users); ok {
-			return rememberingUsers{users, made}, err
-		}
-		return rememberingCalls{c.(rpcbench.MethodClient), made}, err
+		return around(c, remember(made)), err
 	}
 	return s
 }
 
-type rememberingCalls struct {
-	rpcbench.MethodClient
-	made *atomic.Int64
-}
-
-func (r rememberingCalls) Prepare(i int) (rpcbench.Call, error) {
-	return remember(r.made)(r.MethodClient.Prepare(i))
-}
-
-type rememberingUsers struct {
-	rpcbench.Users
-	made *atomic.Int64
-}
-
-func (r rememberingUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	return remember(r.made)(r.Users.PrepareUser(u))
-}
-
-func (r rememberingUsers) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
-	return remember(r.made)(r.Users.(rpcbench.Echoer).PrepareEcho(m))
-}
-
-func (r rememberingUsers) Echo(ctx context.Context, m *rpcbench.Flex) (*rpcbench.Flex, error) {
-	return r.Users.(rpcbench.Echoer).Echo(ctx, m)
-}
-
-func remember(made *atomic.Int64) func(rpcbench.Call, error) (rpcbench.Call, error) {
-	return func(call rpcbench.Call, err error) (rpcbench.Call, error) {
+func remember(made *atomic.Int64) func(rpcbench.Call) rpcbench.Call {
+	return func(call rpcbench.Call) rpcbench.Call {
 		return func(ctx context.Context) error {
 			if made.Add(1) > 110 {
 				return nil
 			}
 			return call(ctx)
-		}, err
+		}
 	}
 }
