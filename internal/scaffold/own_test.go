@@ -405,7 +405,19 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 			require.NoError(t, os.Remove(filepath.Join(dir, name, file)))
 		}
 	}
-	write(t, filepath.Join(dir, "main.go"), `package main
+	write(t, filepath.Join(dir, "main.go"), proving(imports, calls, mains))
+	out, err := goIn(t, dir, nil, "run", "-trimpath", ".") // which finds in the cache what is as it was
+	require.NoError(t, err, out)
+	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
+	for name, of := range all {
+		of.requireProgram(t, name)
+	}
+	return all
+}
+
+// proving is a program that proves all, in its own process, and by the program of each.
+func proving(imports, calls, mains string) string {
+	return `package main
 		import ("encoding/json"; "fmt"; "os"; "os/exec"; "strings"
 		`+imports+`)
 		func main() {
@@ -439,14 +451,7 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 				all[name] = of
 			}
 			_ = json.NewEncoder(os.Stdout).Encode(all)
-		}`)
-	out, err := goIn(t, dir, nil, "run", "-trimpath", ".") // which finds in the cache what is as it was
-	require.NoError(t, err, out)
-	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
-	for name, of := range all {
-		of.requireProgram(t, name)
-	}
-	return all
+		}`
 }
 
 // folder is a row's reason as the name of a package, which the go command's errors begin with.

@@ -479,7 +479,7 @@ func TestArmsKnowWhatCounts(t *testing.T) {
 	for _, block := range run(t, p, 3).Blocks {
 		recorded += block[0].Ops
 	}
-	require.False(t, counts, "after its slice")
+	require.False(t, counts, "calls of an arm count after its slice, of which %d counted", counted)
 	require.Equal(t, recorded, counted, "neither the ops that lead in nor the slices before the first block")
 }
 
@@ -514,7 +514,7 @@ func TestWindow(t *testing.T) {
 	require.Equal(t, 4, windows, "no window is discarded")
 	told = false
 	s := run(t, p, 1).Blocks[2][0]
-	require.Zero(t, s.CPU+s.Server, "half of it is nothing")
+	require.Zero(t, s.CPU+s.Server, "CPU time of arm a, where that of its server is not told")
 	broken = errors.New("broken")
 	require.ErrorIs(t, p.Block(t.Context()), broken)
 }
