@@ -66,8 +66,8 @@ func TestRunModule(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestNothingMeasuredLeavesNoFolder: where a server is missing, nothing is begun, and the servers that are there have one
-// call. What a module's program leaves empty is removed, however it ends, and what it has written stays.
+// TestNothingMeasuredLeavesNoFolder: where a server is missing, nothing is begun, and the servers that are there have
+// one call. What a module's program leaves empty is removed, however it ends, and what it has written stays.
 func TestNothingMeasuredLeavesNoFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no shell")
@@ -88,8 +88,8 @@ func TestNothingMeasuredLeavesNoFolder(t *testing.T) {
 			}
 			fixtures[name] = f
 		}
-		_, _, err := typed(t, append([]string{"run", "-workloads", "small", "-out", "answer", "-server", strings.Join(servers, ",")},
-			names[1:]...)...)
+		_, _, err := typed(t, append([]string{"run", "-workloads", "small", "-out", "answer",
+			"-server", strings.Join(servers, ",")}, names[1:]...)...)
 		require.ErrorContains(t, err, missing+": connect: ", "the server of %s is missing", missing)
 		requireEmpty(t, "the server of "+missing+" is missing")
 		for name, f := range fixtures {

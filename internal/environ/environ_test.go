@@ -37,7 +37,8 @@ func TestCommit(t *testing.T) {
 	require.Empty(t, commit(nil, "", "/tmp/go-build12/b001/exe/rpcbench"), "a fresh program of another folder")
 }
 
-// A work tree has changes if any file of it is another than in its commit, or is new, whether git was told of it or not.
+// A work tree has changes if any file of it is another than in its commit, or is new, whether git was told of it or
+// not.
 func TestChanges(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")
@@ -62,8 +63,8 @@ func TestChanges(t *testing.T) {
 		{"a commit", "", []string{"write new", "add new", "commit -qm new"}},
 	} {
 		dir := t.TempDir()
-		for _, does := range append([]string{"init -q", "write kept", "write below/kept", "exclude", "add .", "commit -qm kept"},
-			c.does...) {
+		for _, does := range append([]string{"init -q", "write kept", "write below/kept", "exclude", "add .",
+			"commit -qm kept"}, c.does...) {
 			inTree(t, dir, does)
 		}
 		commit := inTree(t, dir, "rev-parse HEAD")
@@ -89,8 +90,8 @@ func inTree(t *testing.T, dir, does string) string {
 		require.NoError(t, os.WriteFile(path, append(was, "text\n"...), 0o600))
 		return ""
 	}
-	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.c"},
-		args...)...)
+	who := []string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.c"}
+	cmd := exec.CommandContext(t.Context(), "git", append(who, args...)...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "git %s: %s", does, out)
 	return strings.TrimSpace(string(out))

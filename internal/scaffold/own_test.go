@@ -419,15 +419,15 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 func proving(imports, calls, mains string) string {
 	return `package main
 		import ("encoding/json"; "fmt"; "os"; "os/exec"; "strings"
-		`+imports+`)
+		` + imports + `)
 		func main() {
-			if main := map[string]func(){`+mains+`}[os.Getenv("`+proves+`")]; main != nil {
+			if main := map[string]func(){` + mains + `}[os.Getenv("` + proves + `")]; main != nil {
 				main()
 				return
 			}
 			type said struct { Err string; Told []string; Out, Errs string; Status int }
 			all := map[string]said{}
-			for name, prove := range map[string]func() ([]string, error){`+calls+`} {
+			for name, prove := range map[string]func() ([]string, error){` + calls + `} {
 				func() {
 					defer func() {
 						if p := recover(); p != nil {
@@ -445,7 +445,7 @@ func proving(imports, calls, mains string) string {
 			for name, of := range all {
 				cmd := exec.Command(os.Args[0], "prove")
 				var out, errs strings.Builder
-				cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "`+proves+`="+name), &out, &errs
+				cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "` + proves + `="+name), &out, &errs
 				_ = cmd.Run()
 				of.Out, of.Errs, of.Status = out.String(), errs.String(), cmd.ProcessState.ExitCode()
 				all[name] = of

@@ -73,8 +73,8 @@ func (j *journal) of(arm, fixture int) (all []entry) {
 	return all
 }
 
-// Before calls count, an arm has warm callers, what others left has been collected, and calls have led in: of slices and
-// of windows, planned or not.
+// Before calls count, an arm has warm callers, what others left has been collected, and calls have led in: of slices
+// and of windows, planned or not.
 func TestConditionsOfASlice(t *testing.T) {
 	const callers, rate, blocks = 8, 2000, 2
 	for _, c := range []struct {
