@@ -112,8 +112,8 @@ func TestGateOfCounts(t *testing.T) {
 	}
 }
 
-// Counts are of the calls that flags make: over TLS 1.3 each message is a record, with five bytes before it and seventeen
-// behind. The gate sees growth there as it does in clear.
+// Counts are of the calls that flags make: over TLS 1.3 each message is a record, with five bytes before it and
+// seventeen behind. The gate sees growth there as it does in clear.
 func TestCountsOfFlags(t *testing.T) {
 	const record = 5 + 17
 	const both = `\s+([0-9.]+)\s+\(base\s+([0-9.]+)\)`

@@ -76,20 +76,22 @@ func (j *journal) of(arm, fixture int) (all []entry) {
 // Before calls count, an arm has warm callers, what others left has been collected, and calls have led in: of slices
 // and of windows, planned or not.
 func TestConditionsOfASlice(t *testing.T) {
-	const callers, rate, blocks = 8, 2000, 2
+	const callers, rate = 8, 2000
 	for _, c := range []struct {
 		why      string
 		w        workload.Workload
 		takes    time.Duration
 		windowed bool
+		blocks   int
 		warm     int // four rounds of sixteen calls, or of four of each caller; one where each has a connection
 		forced   int // collections before calls count
 		lead     int // calls that lead in, at least
 	}{
-		{"slices", workload.Workload{}, 0, false, 64, 4, 1},
-		{"slices, a connection for each call", workload.Workload{NewConn: true}, 0, false, 16, 4, 1},
-		{"windows", workload.Workload{Callers: callers}, time.Millisecond, true, 16 * callers, 1, 10 * callers},
-		{"windows at a rate", workload.Workload{Callers: callers, Rate: rate}, 0, true, 16 * callers, 1, rate * 3 / 10 / 2},
+		{"slices", workload.Workload{}, 0, false, 4, 64, 4, 1},
+		{"slices, a connection for each call", workload.Workload{NewConn: true}, 0, false, 4, 16, 4, 1},
+		{"windows", workload.Workload{Callers: callers}, time.Millisecond, true, 1, 16 * callers, 1, 10 * callers},
+		{"windows at a rate", workload.Workload{Callers: callers, Rate: rate}, 0, true, 1, 16 * callers, 1,
+			rate * 3 / 10 / 2},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var j journal
@@ -99,29 +101,35 @@ func TestConditionsOfASlice(t *testing.T) {
 			for arm := range g.Arms {
 				require.Len(t, j.of(arm, 0), c.warm, "calls of arm %d that warm its first fixture", arm)
 			}
-			require.NoError(t, run(t, g, blocks))
-			first := 0 // turn of a block of slices, for which what opening left is collected as well
-			for arm := range g.Arms {
-				const fixture = 1 // the second: the first one of slices has also the discarded ones, that of windows none
-				made, ops := j.of(arm, fixture), g.Record().Blocks[1][arm].Ops
-				if c.windowed {
-					ops = g.Record().Blocks[0][arm].Ops
+			require.NoError(t, run(t, g, c.blocks))
+			for i, block := range g.Record().Blocks {
+				for arm, slice := range block {
+					if c.windowed { // each has a fixture of its own, after the one that was looked at
+						j.requireConditions(t, arm, i+1, c.warm, slice.Ops, c.forced, c.lead, true)
+					} else if i > 0 { // the first fixture has the slices that are discarded
+						j.requireConditions(t, arm, i, c.warm, slice.Ops, c.forced, c.lead, slice.Turn == 0)
+					}
 				}
-				lead, forced := len(made)-c.warm-ops, 0
-				for _, e := range made[c.warm:] {
-					forced += e.forced
-				}
-				require.GreaterOrEqual(t, forced, c.forced, "collections of arm %d between its warm-up and what counts", arm)
-				require.GreaterOrEqual(t, lead, c.lead, "calls of arm %d between its warm-up and the %d that count", arm, ops)
-				if forced > c.forced {
-					first++
-				}
-			}
-			if !c.windowed {
-				require.Positive(t, first, "arms before whose slice opening's garbage was collected, beside the lead-in's %d "+
-					"collections", c.forced)
 			}
 		})
+	}
+}
+
+// requireConditions: so many calls of a fixture warm, at least so many lead in, and at least so many collections were
+// forced meanwhile: one of them before the lead-in where collected is set.
+func (j *journal) requireConditions(t *testing.T, arm, fixture, warm, ops, forced, lead int, collected bool) {
+	t.Helper()
+	made, found := j.of(arm, fixture), 0
+	require.Greater(t, len(made), warm, "calls of arm %d with fixture %d, and those that warm", arm, fixture)
+	for _, e := range made[warm:] {
+		found += e.forced
+	}
+	require.GreaterOrEqual(t, found, forced, "collections since arm %d was warm, with fixture %d", arm, fixture)
+	require.GreaterOrEqual(t, len(made)-warm-ops, lead, "calls of arm %d that lead in, with fixture %d: %d count",
+		arm, fixture, ops)
+	if collected {
+		require.Positive(t, made[warm].forced, "collections of what opening left before arm %d leads in, with fixture %d",
+			arm, fixture)
 	}
 }
 
