@@ -325,7 +325,7 @@ func TestEachOpThatFails(t *testing.T) {
 	pairing := func(fails int) (p *Pairing, made *int) {
 		c, made := &fakeClock{}, new(int)
 		arm := func(name string) Arm {
-			op := c.arm(name, 100*time.Microsecond).Op
+			op := c.arm(name, 20*time.Microsecond).Op // several between two readings of the clock
 			return Arm{Name: name, Op: func() error {
 				if *made++; *made == fails {
 					return broken
@@ -333,14 +333,14 @@ func TestEachOpThatFails(t *testing.T) {
 				return op()
 			}}
 		}
-		p = c.pairing(t, 3*time.Millisecond, 1, arm("a"), arm("b"))
+		p = c.pairing(t, 4*time.Millisecond, 1, arm("a"), arm("b"))
 		require.NoError(t, p.Block(t.Context()), "with op %d to fail", fails)
 		return p, made
 	}
 	p, made := pairing(0)
 	before := *made
 	require.NoError(t, p.Block(t.Context()))
-	require.Greater(t, *made-before, 2*30, "ops of a block: two slices of 3 ms, of 0.1 ms each")
+	require.Greater(t, *made-before, 2*200, "ops of a block: two slices of 4 ms, of 20 µs each")
 	for fails := before + 1; fails <= *made; fails++ {
 		p, until := pairing(fails)
 		require.ErrorIs(t, p.Block(t.Context()), broken, "op %d of %d to %d fails", fails, before+1, *made)
