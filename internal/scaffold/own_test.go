@@ -381,7 +381,7 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 	for _, name := range slices.Sorted(slices.Values(folders)) { // so that the program is the same each time
 		imports += fmt.Sprintf("%q\n", "mine/"+name)
 		calls += fmt.Sprintf("%q: %[1]s.Prove,\n", name)
-		mains += fmt.Sprintf("%q: %[1]s.Main,\n", name)
+		mains += fmt.Sprintf("%q: %[1]s.MainOfTheModule,\n", name)
 		for _, path := range glob(t, dir, name, "*.go") {
 			edit(t, path, "package main\n", "package "+name+"\n")
 		}
@@ -399,7 +399,7 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 		require.NoError(t, err)
 		text := regexp.MustCompile(`(?s)func \(s samples\) stacks.*?\n}\n`).ReplaceAllString(string(data), "")
 		write(t, method, regexp.MustCompile(`\t"github.com/rpcbench/rpcbench/.*\n`).ReplaceAllString(text, ""))
-		edit(t, filepath.Join(dir, name, "main.go"), "func main() {", "func Main() {", "cli.Main(s.stacks())", "panic(s)",
+		edit(t, filepath.Join(dir, name, "main.go"), "func main() {", "func MainOfTheModule() {", "cli.Main(s.stacks())", "panic(s)",
 			"\t\"github.com/rpcbench/rpcbench/cli\"\n", "")
 		for _, file := range []string{"bench_test.go", "go.mod", "go.sum"} {
 			require.NoError(t, os.Remove(filepath.Join(dir, name, file)))

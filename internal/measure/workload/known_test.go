@@ -122,7 +122,7 @@ func TestWarmUp(t *testing.T) {
 	for rounds, all := range map[int64][]workload.Workload{
 		4: {{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8}, {Payload: "1kB"}, {TLS: true},
 			{Callers: 3, Unix: true}, {Payload: "flex.1kB", Callers: 2}, {Deadline: true}},
-		1: {{NewConn: true}, {NewConn: true, Callers: 4}, {NewConn: true, Rate: 2000, Callers: 4}, {Payload: workload.Drawn}},
+		1: {{NewConn: true}, {NewConn: true, Callers: 4}, {NewConn: true, Rate: 2000, Callers: 4}},
 	} {
 		for _, w := range all {
 			var made atomic.Int64
@@ -137,11 +137,8 @@ func TestWarmUp(t *testing.T) {
 			connecting := made.Load()
 			require.NoError(t, o.Start(o.Warm))
 			round := int64(corpus.Round) // calls of one caller, or four of each
-			switch {
-			case w.Payload == workload.Drawn:
-				round = 1200 // draws
-			case w.AtOnce() > 1:
-				round = 4 * int64(w.AtOnce())
+			if w.Callers > 1 {
+				round = 4 * int64(w.Callers)
 			}
 			require.Equal(t, rounds*round, made.Load()-connecting, "calls that warm up, in %d rounds of %d: %+v", rounds, round,
 				w)
