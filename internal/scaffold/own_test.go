@@ -399,8 +399,8 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 		require.NoError(t, err)
 		text := regexp.MustCompile(`(?s)func \(s samples\) stacks.*?\n}\n`).ReplaceAllString(string(data), "")
 		write(t, method, regexp.MustCompile(`\t"github.com/rpcbench/rpcbench/.*\n`).ReplaceAllString(text, ""))
-		edit(t, filepath.Join(dir, name, "main.go"), "func main() {", "func MainOfTheModule() {", "cli.Main(s.stacks())", "panic(s)",
-			"\t\"github.com/rpcbench/rpcbench/cli\"\n", "")
+		edit(t, filepath.Join(dir, name, "main.go"), "func main() {", "func MainOfTheModule() {",
+			"cli.Main(s.stacks())", "panic(s)", "\t\"github.com/rpcbench/rpcbench/cli\"\n", "")
 		for _, file := range []string{"bench_test.go", "go.mod", "go.sum"} {
 			require.NoError(t, os.Remove(filepath.Join(dir, name, file)))
 		}

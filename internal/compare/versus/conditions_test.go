@@ -237,12 +237,16 @@ func requireCompared(t *testing.T, w workload.Workload, s rpcbench.Stack) {
 	require.LessOrEqual(t, l.told.Load(), int64(max(1, min(2, w.Callers))), "%s: wrong replies until all ended", where)
 
 	places := []int64{l.place}
-	for i := int64(0); i < corpus.Round && !w.Windowed(); i++ { // each call of the round once
+	for i := int64(0); i < corpus.Round && !w.Windowed() && !testing.Short(); i++ { // each call of the round once
 		places = append(places, i)
 	}
 	for _, place := range places {
 		l = lies{skip: 2 * 16 * 8, place: place}
 		_, err = w.CountCalls(t.Context(), l.stack(s), 1000)
+		if w.Rate > 0 && l.told.Load() == 0 { // a busy machine skips starts
+			require.NoError(t, err)
+			continue
+		}
 		require.ErrorContains(t, err, "wrong reply: ", "counting: of 50 replies after %d the one at %d is wrong, and %d of "+
 			"them were taken", l.skip, place, l.told.Load())
 		require.LessOrEqual(t, l.told.Load(), int64(max(1, min(2, w.Callers))), "counting: wrong replies until all ended, "+
