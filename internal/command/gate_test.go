@@ -2,6 +2,8 @@ package command
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +109,40 @@ func TestGateOfCounts(t *testing.T) {
 			require.Equal(t, test.grown, grown)
 			require.Contains(t, lines[len(lines)-1], "was not counted")
 		})
+	}
+}
+
+// Counts are of the calls that flags make: over TLS 1.3 each message is a record, with five bytes before it and
+// seventeen behind. The gate sees growth there as it does in clear.
+func TestCountsOfFlags(t *testing.T) {
+	const record = 5 + 17
+	const both = `\s+([0-9.]+)\s+\(base\s+([0-9.]+)\)`
+	counted := regexp.MustCompile(`bytes sent` + both + `,\s+bytes\s+received` + both)
+	for _, size := range []string{"0B", "1kB"} {
+		of := func(flags ...string) (all [4]float64) { // sent and received, of httpjson and of rawtcp
+			args := append([]string{"run", "-max-counts", "1.02", "-base", "rawtcp"}, flags...)
+			if size != "0B" {
+				args = append(args, "-payload", size)
+			}
+			out, _, err := typed(t, append(args, "httpjson")...)
+			require.ErrorContains(t, err, "run: above the gate: ", "%q: JSON over HTTP sends more than frames: %s", flags, out)
+			require.Contains(t, err.Error(), "bytes sent", "what has grown, with %q", flags)
+			found := counted.FindStringSubmatch(out)
+			require.NotNil(t, found, "counts of %q: %s", flags, out)
+			for i := range all {
+				all[i], err = strconv.ParseFloat(found[i+1], 64)
+				require.NoError(t, err)
+			}
+			return all
+		}
+		clear := of("-gomaxprocs", "1")
+		for _, flags := range [][]string{{"-tls"}, {"-tls", "-apart"}} {
+			got := of(flags...)
+			for i, what := range []string{"sent by httpjson", "sent by rawtcp", "received by httpjson", "received by rawtcp"} {
+				require.InDelta(t, clear[i]+record, got[i], 1, "bytes %s with %q, of payloads of %s: a record more than %v in "+
+					"clear", what, flags, size, clear[i])
+			}
+		}
 	}
 }
 

@@ -228,28 +228,43 @@ func requireCounted(t *testing.T, page, summary string) {
 	}
 }
 
-// TestOrdinaryLoad: the rate of an ordinary load is looked for with the base alone, and what was found is measured and
-// told. A call of the base takes 200 µs of CPU, and a quarter of each core is free for it.
+// TestOrdinaryLoad: the rate of an ordinary load is looked for with the base alone, with the GOMAXPROCS that is then
+// measured, and what was found is measured and told. A call of the base takes 200 µs of CPU, and a quarter of each core
+// is free for it.
 func TestOrdinaryLoad(t *testing.T) {
 	out, children := filepath.Join(t.TempDir(), "out"), testkit.Children(t, 0)
 	t.Setenv(testkit.Variable, children)
+	procs := map[string]int{"small-load": runtime.NumCPU(), "small-load-one-core": 1}
 	var stdout bytes.Buffer
-	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small-load", "-out", out,
-		"other"}, &stdout, io.Discard))
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small-load,small-load-one-core",
+		"-out", out, "other"}, &stdout, io.Discard))
 	s, err := report.Read(out)
 	require.NoError(t, err)
-	rate := s.Answers[0].Rate
-	require.InDelta(t, 0, math.Log(rate/(1250*float64(runtime.NumCPU()))), math.Log(1.6), "%v is 1, 2 or 5 of a decimal",
-		rate)
-	asked := map[string]int{}
+	rates, asked := map[string]float64{}, map[string]int{}
+	for _, a := range s.Answers {
+		rates[a.Workload] = a.Rate
+		require.InDelta(t, 0, math.Log(a.Rate/(1250*float64(runtime.NumCPU()))), math.Log(1.6),
+			"%s: %v is 1, 2 or 5 of a decimal", a.Workload, a.Rate)
+		require.Contains(t, stdout.String(), ", "+thousands(a.Rate)+" a second")
+	}
+	require.Len(t, rates, len(procs))
 	for _, q := range testkit.Asked[versus.Spec](children) {
-		asked[strings.Join(q.Spec.Arms, ",")]++
+		arms, name := strings.Join(q.Spec.Arms, ","), q.Spec.Workload.Name
+		asked[name+" "+arms]++
+		if arms == "base,base" || arms == "base,base,other" {
+			require.Equal(t, procs[name], q.GOMAXPROCS, "GOMAXPROCS of a process of %s that measures %s", arms, name)
+		}
 		if len(q.Spec.Arms) == 3 {
-			require.Equal(t, rate, q.Spec.Workload.Rate)
+			require.Equal(t, rates[name], q.Spec.Workload.Rate, "the rate that is measured, of %s", name)
 		}
 	}
-	require.Equal(t, map[string]int{"base,base": 2, "base,base,other": 8, "base": 1, "other": 1}, asked)
-	require.Contains(t, stdout.String(), "\n  small calls, "+thousands(rate)+" a second ")
+	want := map[string]int{}
+	for name := range procs {
+		for arms, n := range map[string]int{"base,base": 2, "base,base,other": 8, "base": 1, "other": 1} {
+			want[name+" "+arms] = n
+		}
+	}
+	require.Equal(t, want, asked, "processes by what they were asked")
 }
 
 // firstAnswer: what somebody sees who types rpcbench run fits the terminal, whatever its width. It says where the

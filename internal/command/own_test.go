@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 )
 
 // The stacks that flags are checked by are those of a module.
@@ -61,6 +64,68 @@ func TestRunModule(t *testing.T) {
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestNothingMeasuredLeavesNoFolder: where a server is missing, nothing is begun, and the servers that are there have
+// one call. What a module's program leaves empty is removed, however it ends, and what it has written stays.
+func TestNothingMeasuredLeavesNoFolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("has no shell")
+	}
+	t.Chdir(t.TempDir())
+	names := []string{"httpjson", "httpjsoniter", "httpprotobuf"}
+	for _, missing := range names {
+		var servers []string
+		fixtures := map[string]*rpcbench.Fixture{}
+		for _, name := range names {
+			found, err := ours().find(name)
+			require.NoError(t, err)
+			f, err := child.ServerOnly(t.Context(), found[0], rpcbench.Config{})
+			require.NoError(t, err)
+			if servers = append(servers, name+"="+f.Addr); name == missing {
+				require.NoError(t, f.Close())
+				continue
+			}
+			fixtures[name] = f
+		}
+		_, _, err := typed(t, append([]string{"run", "-workloads", "small", "-out", "answer",
+			"-server", strings.Join(servers, ",")}, names[1:]...)...)
+		require.Error(t, err, "the server of %s is missing", missing)
+		require.Regexp(t, "^"+missing+": connect: ", err.Error(), "the server of %s is missing, before anything is begun",
+			missing)
+		requireEmpty(t, "the server of "+missing+" is missing")
+		for name, f := range fixtures {
+			require.LessOrEqual(t, f.Accepted(), int64(2), "connections to %s, its own and one to look: without %s nothing is "+
+				"measured", name, missing)
+			require.NoError(t, f.Close())
+		}
+	}
+	for ends, status := range map[string]error{"exit 0": nil, "exit 1": ended(1), "exit 3": ended(3),
+		"kill -9 $$": ended(1), "touch ${N#-out=}/bench.txt; exit 1": ended(1)} {
+		p := ours()
+		p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
+			made := Module{Program: filepath.Join(dir, "program"), Schema: []byte("syntax"), Method: "made.Samples/Call"}
+			return made, os.WriteFile(made.Program, []byte("#!/bin/sh\nfor N; do case $N in -out=*) break;; esac; done\n"+ends),
+				0o700)
+		}
+		err := p.run(t.Context(), []string{"run", "-request-size", "1kB", "-reply-size", "2kB", "-out", "answer"}, io.Discard,
+			io.Discard)
+		require.ErrorIs(t, err, status, "a program that does %q", ends)
+		if strings.HasPrefix(ends, "touch") {
+			require.FileExists(t, "answer/bench.txt", "what was measured")
+			require.NoError(t, os.RemoveAll("answer"))
+			continue
+		}
+		requireEmpty(t, "a program that does "+ends)
+	}
+}
+
+// requireEmpty: nothing lies in the working directory.
+func requireEmpty(t *testing.T, why string) {
+	t.Helper()
+	left, err := filepath.Glob("*")
+	require.NoError(t, err)
+	require.Empty(t, left, "%s, and a folder is left", why)
 }
 
 // TestRunModuleInterruptedAtOnce: a module's program that does not listen for signals yet says nothing, so the command

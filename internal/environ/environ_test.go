@@ -2,6 +2,9 @@ package environ
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -32,6 +35,66 @@ func TestCommit(t *testing.T) {
 	}
 	t.Chdir(t.TempDir()) // of nobody's module, as another one would be
 	require.Empty(t, commit(nil, "", "/tmp/go-build12/b001/exe/rpcbench"), "a fresh program of another folder")
+}
+
+// A work tree has changes if any file of it is another than in its commit, or is new, whether git was told of it or
+// not.
+func TestChanges(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
+		t.Setenv(name, os.DevNull)
+	}
+	const changed = "+changes"
+	for _, c := range []struct {
+		why, want string
+		does      []string // of files: "write NAME", or else arguments of git
+	}{
+		{"nothing", "", nil},
+		{"an ignored file", "", []string{"write ignored"}},
+		{"a new file", changed, []string{"write new"}},
+		{"a new file in a folder below", changed, []string{"write below/new"}},
+		{"a new file that is staged", changed, []string{"write new", "add new"}},
+		{"another text", changed, []string{"write kept"}},
+		{"another text, staged", changed, []string{"write kept", "add kept"}},
+		{"a file that has gone", changed, []string{"rm -q kept"}},
+		{"a new name", changed, []string{"mv kept other"}},
+		{"a commit", "", []string{"write new", "add new", "commit -qm new"}},
+	} {
+		dir := t.TempDir()
+		for _, does := range append([]string{"init -q", "write kept", "write below/kept", "exclude", "add .",
+			"commit -qm kept"}, c.does...) {
+			inTree(t, dir, does)
+		}
+		commit := inTree(t, dir, "rev-parse HEAD")
+		require.Len(t, commit, 40)
+		for _, at := range []string{dir, filepath.Join(dir, "below")} {
+			require.Equal(t, commit[:12]+c.want, head(at), "the commit where the change is %s, asked for in %s", c.why, at)
+		}
+	}
+}
+
+// inTree does something in a work tree, and returns what git says.
+func inTree(t *testing.T, dir, does string) string {
+	t.Helper()
+	args := strings.Fields(does)
+	switch args[0] {
+	case "exclude":
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("ignored\n"), 0o600))
+		return ""
+	case "write":
+		path := filepath.Join(dir, args[1])
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		was, _ := os.ReadFile(path)
+		require.NoError(t, os.WriteFile(path, append(was, "text\n"...), 0o600))
+		return ""
+	}
+	who := []string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.c"}
+	cmd := exec.CommandContext(t.Context(), "git", append(who, args...)...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "git %s: %s", does, out)
+	return strings.TrimSpace(string(out))
 }
 
 func TestReleased(t *testing.T) {

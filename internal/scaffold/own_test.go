@@ -349,7 +349,25 @@ func TestForms(t *testing.T) {
 type said struct {
 	Err  string
 	Told []string
+
+	Out, Errs string // what the module's program prints when it is told to prove, and its exit status
+	Status    int
 }
+
+// requireProgram: a module's program says what its proof does.
+func (s said) requireProgram(t *testing.T, name string) {
+	t.Helper()
+	if s.Err == "" {
+		require.Zero(t, s.Status, "exit status of the program of %s, whose proof is well: %s", name, s.Errs)
+		require.Equal(t, strings.Join(append(s.Told, ""), "\n"), s.Out, "what the program of %s tells", name)
+		return
+	}
+	require.Positive(t, s.Status, "exit status of the program of %s, whose proof fails: %s", name, s.Err)
+	require.Empty(t, s.Out, "what the program of %s tells of a proof that fails: %s", name, s.Err)
+	require.NotEmpty(t, s.Errs, "what the program of %s says to a proof that fails: %s", name, s.Err)
+}
+
+const proves = "RPCBENCH_TEST_PROVES" // the module whose program is asked
 
 // proofs makes dir a module, and one program of the folders below, which were modules. It returns what the proof of
 // each says.
@@ -359,10 +377,11 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 	require.NoError(t, err)
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(files["go.mod"]), "NAME", "mine", 1))
 	write(t, filepath.Join(dir, "go.sum"), string(files["go.sum"]))
-	var imports, calls string
+	var imports, calls, mains string
 	for _, name := range slices.Sorted(slices.Values(folders)) { // so that the program is the same each time
 		imports += fmt.Sprintf("%q\n", "mine/"+name)
 		calls += fmt.Sprintf("%q: %[1]s.Prove,\n", name)
+		mains += fmt.Sprintf("%q: %[1]s.MainOfTheModule,\n", name)
 		for _, path := range glob(t, dir, name, "*.go") {
 			edit(t, path, "package main\n", "package "+name+"\n")
 		}
@@ -380,17 +399,35 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 		require.NoError(t, err)
 		text := regexp.MustCompile(`(?s)func \(s samples\) stacks.*?\n}\n`).ReplaceAllString(string(data), "")
 		write(t, method, regexp.MustCompile(`\t"github.com/rpcbench/rpcbench/.*\n`).ReplaceAllString(text, ""))
-		for _, file := range []string{"main.go", "bench_test.go", "go.mod", "go.sum"} {
+		edit(t, filepath.Join(dir, name, "main.go"), "func main() {", "func MainOfTheModule() {",
+			"cli.Main(s.stacks())", "panic(s)", "\t\"github.com/rpcbench/rpcbench/cli\"\n", "")
+		for _, file := range []string{"bench_test.go", "go.mod", "go.sum"} {
 			require.NoError(t, os.Remove(filepath.Join(dir, name, file)))
 		}
 	}
-	write(t, filepath.Join(dir, "main.go"), `package main
-		import ("encoding/json"; "fmt"; "os"
-		`+imports+`)
+	write(t, filepath.Join(dir, "main.go"), proving(imports, calls, mains))
+	out, err := goIn(t, dir, nil, "run", "-trimpath", ".") // which finds in the cache what is as it was
+	require.NoError(t, err, out)
+	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
+	for name, of := range all {
+		of.requireProgram(t, name)
+	}
+	return all
+}
+
+// proving is a program that proves all, in its own process, and by the program of each.
+func proving(imports, calls, mains string) string {
+	return `package main
+		import ("encoding/json"; "fmt"; "os"; "os/exec"; "strings"
+		` + imports + `)
 		func main() {
-			type said struct { Err string; Told []string }
+			if main := map[string]func(){` + mains + `}[os.Getenv("` + proves + `")]; main != nil {
+				main()
+				return
+			}
+			type said struct { Err string; Told []string; Out, Errs string; Status int }
 			all := map[string]said{}
-			for name, prove := range map[string]func() ([]string, error){`+calls+`} {
+			for name, prove := range map[string]func() ([]string, error){` + calls + `} {
 				func() {
 					defer func() {
 						if p := recover(); p != nil {
@@ -405,12 +442,16 @@ func proofs(t *testing.T, dir string, folders []string) (all map[string]said) {
 					all[name] = said{Told: told}
 				}()
 			}
+			for name, of := range all {
+				cmd := exec.Command(os.Args[0], "prove")
+				var out, errs strings.Builder
+				cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "` + proves + `="+name), &out, &errs
+				_ = cmd.Run()
+				of.Out, of.Errs, of.Status = out.String(), errs.String(), cmd.ProcessState.ExitCode()
+				all[name] = of
+			}
 			_ = json.NewEncoder(os.Stdout).Encode(all)
-		}`)
-	out, err := goIn(t, dir, nil, "run", "-trimpath", ".") // which finds in the cache what is as it was
-	require.NoError(t, err, out)
-	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
-	return all
+		}`
 }
 
 // folder is a row's reason as the name of a package, which the go command's errors begin with.

@@ -73,32 +73,20 @@ func TestSeveralCallers(t *testing.T) {
 		ops := 0
 		for _, block := range record.Blocks {
 			s := block[arm]
-			require.Positive(t, s.Ops)
-			require.GreaterOrEqual(t, s.Wall, 100*time.Millisecond, "a window")
-			require.GreaterOrEqual(t, s.Lead, 100*time.Millisecond)
-			require.Positive(t, s.Heap)
+			require.Positive(t, s.Ops, "calls of arm %d in a window", arm)
+			require.GreaterOrEqual(t, s.Wall, 100*time.Millisecond, "a window of arm %d", arm)
+			require.GreaterOrEqual(t, s.Lead, 100*time.Millisecond, "a lead-in of arm %d", arm)
+			require.Positive(t, s.Heap, "live bytes when a window of arm %d began", arm)
 			ops += s.Ops
 		}
 		l := record.Latencies[arm]
-		require.EqualValues(t, ops, l.Calls, "each call of the windows, and no other")
-		require.Less(t, int64(ops), by.made.Load(), "calls that were made")
-		require.EqualValues(t, callers, by.most.Load(), "callers at once")
-		require.GreaterOrEqual(t, l.Sum, time.Duration(l.Calls)*takes*998/1000, "a latency is of a whole call")
-		require.LessOrEqual(t, l.Sum, callers*all, "the calls of a caller follow one another")
-		require.Zero(t, by.clients.Load(), "clients that are left open")
-	}
-}
-
-// Whatever a group opens has made calls before anything is measured: a slice or a window leads in with warm callers.
-func TestGroupsAreWarm(t *testing.T) {
-	for _, w := range []workload.Workload{{Procs: 1}, {Callers: 8}, {Callers: 8, Rate: 2000}} {
-		var base, own watched
-		g, err := Open(t.Context(), at(w), base.stack(), own.stack())
-		require.NoError(t, err)
-		for _, arm := range []*watched{&base, &own} {
-			require.GreaterOrEqual(t, arm.made.Load(), int64(4*w.AtOnce()), "%+v", w)
-		}
-		require.NoError(t, g.Close())
+		require.EqualValues(t, ops, l.Calls, "latencies of arm %d: each call of the windows, and no other", arm)
+		require.Less(t, int64(ops), by.made.Load(), "calls of arm %d in windows, of all that it made", arm)
+		require.EqualValues(t, callers, by.most.Load(), "callers of arm %d at once", arm)
+		require.GreaterOrEqual(t, l.Sum, time.Duration(l.Calls)*takes*998/1000, "latencies of arm %d, of %d whole calls", arm,
+			l.Calls)
+		require.LessOrEqual(t, l.Sum, callers*all, "latencies of arm %d: the calls of a caller follow one another", arm)
+		require.Zero(t, by.clients.Load(), "clients of arm %d that are left open", arm)
 	}
 }
 
@@ -173,7 +161,7 @@ func TestServersApart(t *testing.T) {
 		least := works * 8 / 10 / time.Duration(max(1, callers)) // calls at a time see each other's CPU time
 		for _, block := range g.Record().Blocks {
 			busy := block[2].Server / time.Duration(block[2].Ops)
-			require.GreaterOrEqual(t, busy, least, "the server's CPU time of a call")
+			require.GreaterOrEqual(t, busy, least, "the server's CPU time of a call of arm 2, which works for %v", works)
 			for arm, s := range block {
 				if arm != 2 {
 					require.Less(t, s.Server/time.Duration(s.Ops), busy, "the CPU time of a server that rests, arm %d", arm)
@@ -184,7 +172,7 @@ func TestServersApart(t *testing.T) {
 		require.NoError(t, g.Close())
 		for _, arm := range g.Arms {
 			_, lives := arm.server.Used()
-			require.False(t, lives, "a server outlives the group")
+			require.False(t, lives, "the server of %s outlives the group", arm.Name)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"slices"
@@ -168,6 +169,56 @@ func TestCampaignGoesOn(t *testing.T) {
 			require.Equal(t, c.want, found)
 			require.Equal(t, c.after, strings.Join(slices.Compact(after), " "))
 		})
+	}
+}
+
+// Whether a comparison goes on is decided by the figure that its question asks for, and the nearest to a verdict is the
+// first, wherever it stands: of interval as wide, the one whose ratio is the farthest from 1.
+func TestTheLeadingFigureGoesOn(t *testing.T) {
+	const decided = 3.0
+	type asked struct {
+		byCPU     bool
+		time, cpu float64 // ratios; what is not decided varies
+	}
+	kinds := map[string]asked{
+		"near by CPU":       {true, decided, 1.044},
+		"far by CPU":        {true, decided, 1.039},
+		"near by time":      {false, 1.0425, decided},
+		"far by time":       {false, 1.0385, decided},
+		"decided, by CPU":   {true, 1.05, decided},
+		"decided, by time":  {false, decided, 1.05},
+		"hopeless by CPU":   {true, 1.044, 1},
+		"hopeless, by time": {false, 1, 1.044},
+	}
+	names := slices.Sorted(maps.Keys(kinds))
+	for turn := range names {
+		names = append(names[1:], names[0])
+		c, made, after := between(uint64(turn), names...), map[string]int{}, []string(nil)
+		c.Most = time.Hour
+		for i, name := range names {
+			c.Comparisons[i].ByCPU = kinds[name].byCPU
+		}
+		c.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+			name := spec.Arms[2]
+			if made[name]++; made[name] > 8 {
+				after = append(after, name)
+			}
+			noise := math.Exp(0.04 * float64(made[name]%2*2-1))
+			of := func(ratio float64) time.Duration { return time.Duration(1e6 * ratio * noise) }
+			r := known(1)
+			r.Blocks[0][2].Wall, r.Blocks[0][2].CPU = of(kinds[name].time), of(kinds[name].cpu)
+			for i := range 2 {
+				r.Blocks[0][i].Wall, r.Blocks[0][i].CPU = 1e6, 1e6
+			}
+			return r, nil
+		}
+		require.NoError(t, c.Run(t.Context()))
+		far := func(name string) bool { return strings.HasPrefix(name, "far") }
+		first := slices.IndexFunc(after, far)
+		require.Positive(t, first, "who goes on, %q, of %q", after, names)
+		near, rest := slices.Sorted(slices.Values(after[:first])), slices.Sorted(slices.Values(after[first:]))
+		require.Equal(t, []string{"near by CPU", "near by time"}, slices.Compact(near), "who goes on first, of %q", names)
+		require.Equal(t, []string{"far by CPU", "far by time"}, slices.Compact(rest), "who goes on then, of %q", names)
 	}
 }
 

@@ -33,11 +33,11 @@ func TestRate(t *testing.T) {
 		require.NoError(t, g.Close())
 		for i, l := range record.Latencies {
 			lead, least := w.Window(0)
-			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead)
-			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least)
-			require.Greater(t, l.Planned, int64(blocks*1000))
-			require.Positive(t, l.Calls)
-			require.Positive(t, l.Late)
+			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead, "lead-in of arm %d", i)
+			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least, "window of arm %d", i)
+			require.Greater(t, l.Planned, int64(blocks*1000), "planned calls of arm %d, in %d windows", i, blocks)
+			require.Positive(t, l.Calls, "calls of arm %d, of %d planned ones", i, l.Planned)
+			require.Positive(t, l.Late, "how late the calls of arm %d began", i)
 		}
 	}
 	require.Len(t, seeds, 3)
@@ -61,6 +61,7 @@ func TestOrdinary(t *testing.T) {
 		measure := func(_ context.Context, s Spec, p ...Program) (timing.Record, error) {
 			require.Equal(t, []string{"base", "base"}, s.Arms)
 			require.Equal(t, []Program{{Layout: 3}}, p)
+			require.Equal(t, 3, s.Procs, "GOMAXPROCS of the process that looks, where 3 are measured")
 			asked = append(asked, s.Workload.Rate)
 			cost := time.Duration(ns)
 			if s.Workload.Rate == 2000 {
@@ -69,7 +70,8 @@ func TestOrdinary(t *testing.T) {
 			one := timing.Slice{Ops: 1, Wall: 1, CPU: cost}
 			return timing.Record{Arms: s.Arms, Blocks: [][]timing.Slice{{one, one}}}, nil
 		}
-		rate, err := Ordinary(t.Context(), measure, Spec{Arms: []string{"base", "base", "other"}}, Program{Layout: 3})
+		rate, err := Ordinary(t.Context(), measure, Spec{Arms: []string{"base", "base", "other"}, Procs: 3},
+			Program{Layout: 3})
 		require.NoError(t, err)
 		require.Equal(t, []float64{2000, 5000}, asked)
 		require.Equal(t, want, rate)

@@ -335,6 +335,109 @@ func TestFailedCalls(t *testing.T) {
 	}
 }
 
+// Whichever call fails, of those that warm up, that lead in and that count, its loop ends with it: that of one caller,
+// of several, and of a plan.
+func TestEachCallThatFails(t *testing.T) {
+	const warm, each = 5, 12 // calls that a caller makes to warm up, to lead in, and in the window
+	broken := errors.New("broken")
+	for why, test := range map[string]struct {
+		callers int
+		plan    [][]time.Duration
+	}{
+		"one caller":  {callers: 1},
+		"two callers": {callers: 2},
+		"a plan":      {1, [][]time.Duration{every(2*each, ms)}},
+	} {
+		n := test.callers
+		loops := map[string]func(*testing.T, tested) error{
+			"Run": func(t *testing.T, l tested) error { return l.Run(t.Context(), int64(2*each*n)) },
+			"During": func(t *testing.T, l tested) error {
+				_, err := l.During(t.Context(), each*ms+ms/2, each*ms, func(bool) {})
+				return err
+			},
+		}
+		if n == 1 && test.plan == nil { // as package timing does
+			loops["Call"] = func(_ *testing.T, l tested) (err error) {
+				for i := 0; i < 2*each && err == nil; i++ {
+					l.Loop.(*OneCaller).Timed(i >= each)
+					err = l.Loop.(*OneCaller).Call()
+				}
+				return err
+			}
+		}
+		for loop, do := range loops {
+			for fails := 1; fails <= n*(warm+2*each-1); fails++ {
+				synctest.Test(t, func(t *testing.T) {
+					var made atomic.Int64
+					l := planned(test.plan, n, func() error {
+						if made.Add(1) == int64(fails) {
+							return broken
+						}
+						return taking(ms)()
+					})
+					err := l.Start(warm)
+					require.Equal(t, fails <= n*warm, err != nil, "%s, %s: call %d fails, and warming up says %v", why, loop, fails,
+						err)
+					if err == nil {
+						err = do(t, l)
+					}
+					require.ErrorIs(t, err, broken, "%s, %s: call %d fails, of %d that were made", why, loop, fails, made.Load())
+					require.LessOrEqual(t, made.Load(), int64(max(fails+n-1, n*warm)), "%s, %s: calls until one failed", why, loop)
+				})
+			}
+		}
+	}
+}
+
+// every has so many starts, so far apart.
+func every(n int, gap time.Duration) (starts []time.Duration) {
+	for i := range n {
+		starts = append(starts, time.Duration(i)*gap)
+	}
+	return starts
+}
+
+// A lead-in makes the calls of its time before the window opens, and these don't count: of one caller, of several, and
+// at a rate.
+func TestLeadIns(t *testing.T) {
+	const lead, length = 30, 50 // ms, and so calls
+	for why, test := range map[string]struct {
+		callers int
+		plan    [][]time.Duration
+	}{
+		"one caller":       {callers: 1},
+		"three callers":    {callers: 3},
+		"a plan":           {1, [][]time.Duration{every(100, ms)}},
+		"a plan for three": {3, slices.Repeat([][]time.Duration{every(100, ms)}, 3)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var made atomic.Int64
+			var opened, shut int64
+			n := test.callers
+			l := planned(test.plan, n, func() error {
+				made.Add(1)
+				return taking(ms / 2)()
+			})
+			per := 2 // calls in a millisecond, of each caller
+			if test.plan != nil {
+				per = 1
+			}
+			require.NoError(t, l.Start(0))
+			_, err := l.During(t.Context(), lead*ms-ms/4, length*ms, func(open bool) {
+				if open {
+					opened = made.Load()
+				} else {
+					shut = made.Load()
+				}
+			})
+			require.NoError(t, err)
+			require.InDelta(t, n*per*lead, opened, float64(n), "%s: calls before the window", why)
+			require.InDelta(t, n*per*length, shut-opened, float64(n), "%s: calls in the window", why)
+			require.InDelta(t, n*per*length, l.Latency.Count(), float64(n), "%s: calls that count", why)
+		})
+	}
+}
+
 // Whoever has started callers may end them: when a benchmark does no more, or when its time is over.
 func TestEndedEarly(t *testing.T) {
 	for _, n := range []int{1, 3} {

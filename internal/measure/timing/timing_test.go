@@ -236,8 +236,8 @@ func TestNoForcedCollectionIsLeft(t *testing.T) {
 				defer func() { _ = recover() }()
 				require.ErrorIs(t, p.Block(t.Context()), broken)
 			}()
-			require.True(t, over.Load())
-			require.Empty(t, p.forced)
+			require.True(t, over.Load(), "%s, and a forced collection goes on", why)
+			require.Empty(t, p.forced, "%s: the end of a forced collection, which the next arm would take for its own", why)
 		})
 	}
 }
@@ -315,6 +315,37 @@ func TestFailedOperationKeepsBlocks(t *testing.T) {
 				require.NotZero(t, block[1].Ops)
 			}
 		})
+	}
+}
+
+// Whichever op of a block fails, it is the last one of its block: those that lead in, those of a slice, and those that
+// wait for a collection.
+func TestEachOpThatFails(t *testing.T) {
+	broken := errors.New("broken")
+	pairing := func(fails int) (p *Pairing, made *int) {
+		c, made := &fakeClock{}, new(int)
+		arm := func(name string) Arm {
+			op := c.arm(name, 20*time.Microsecond).Op // several between two readings of the clock
+			return Arm{Name: name, Op: func() error {
+				if *made++; *made == fails {
+					return broken
+				}
+				return op()
+			}}
+		}
+		p = c.pairing(t, 4*time.Millisecond, 1, arm("a"), arm("b"))
+		require.NoError(t, p.Block(t.Context()), "with op %d to fail", fails)
+		return p, made
+	}
+	p, made := pairing(0)
+	before := *made
+	require.NoError(t, p.Block(t.Context()))
+	require.Greater(t, *made-before, 2*200, "ops of a block: two slices of 4 ms, of 20 µs each")
+	for fails := before + 1; fails <= *made; fails++ {
+		p, until := pairing(fails)
+		require.ErrorIs(t, p.Block(t.Context()), broken, "op %d of %d to %d fails", fails, before+1, *made)
+		require.Equal(t, fails, *until, "ops until the block ended, where the last of them failed")
+		require.Len(t, p.Record().Blocks, 1, "blocks without that of the op %d that failed", fails)
 	}
 }
 
@@ -448,7 +479,7 @@ func TestArmsKnowWhatCounts(t *testing.T) {
 	for _, block := range run(t, p, 3).Blocks {
 		recorded += block[0].Ops
 	}
-	require.False(t, counts, "after its slice")
+	require.False(t, counts, "calls of an arm count after its slice, of which %d counted", counted)
 	require.Equal(t, recorded, counted, "neither the ops that lead in nor the slices before the first block")
 }
 
@@ -483,7 +514,7 @@ func TestWindow(t *testing.T) {
 	require.Equal(t, 4, windows, "no window is discarded")
 	told = false
 	s := run(t, p, 1).Blocks[2][0]
-	require.Zero(t, s.CPU+s.Server, "half of it is nothing")
+	require.Zero(t, s.CPU+s.Server, "CPU time of arm a, where that of its server is not told")
 	broken = errors.New("broken")
 	require.ErrorIs(t, p.Block(t.Context()), broken)
 }

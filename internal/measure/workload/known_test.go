@@ -21,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -116,27 +117,50 @@ func TestLookAtARate(t *testing.T) {
 	require.Greater(t, time.Since(began), 100*time.Millisecond)
 }
 
-// What is warm has made each of its calls, by each of its callers: before the lead-in of a window, too.
+// What is warm has gone round as often as is promised, with each of its callers: before the lead-in of a window, too.
 func TestWarmUp(t *testing.T) {
-	for _, w := range []workload.Workload{{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8},
-		{Payload: "1kB"}} {
-		var prepared []*atomic.Int64
-		stack := testkit.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
-			return testkit.Around(users, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
-				made := new(atomic.Int64)
-				prepared = append(prepared, made)
-				return func(ctx context.Context) error { made.Add(1); return call(ctx) }
+	for rounds, all := range map[int64][]workload.Workload{
+		4: {{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8}, {Payload: "1kB"}, {TLS: true},
+			{Callers: 3, Unix: true}, {Payload: "flex.1kB", Callers: 2}, {Deadline: true}},
+		1: {{NewConn: true}, {NewConn: true, Callers: 4}, {NewConn: true, Rate: 2000, Callers: 4}},
+	} {
+		for _, w := range all {
+			var made atomic.Int64
+			count := func(call rpcbench.Call, err error) (rpcbench.Call, error) {
+				return func(ctx context.Context) error { made.Add(1); return call(ctx) }, err
+			}
+			stack := testkit.WithClient(rawtcp.New(), func(users rpcbench.Users) rpcbench.Client {
+				return counting{users, users.(rpcbench.Echoer), count}
 			})
-		})
-		o, err := w.Open(t.Context(), stack, workload.Setup{Starts: 1, Seed: 1})
-		require.NoError(t, err)
-		require.NoError(t, o.Start(o.Warm))
-		for i, made := range prepared {
-			require.Positive(t, made.Load(), "call %d of %d, %+v", i, len(prepared), w)
+			o, err := w.Open(t.Context(), stack, workload.Setup{Starts: 1, Seed: 1})
+			require.NoError(t, err)
+			connecting := made.Load()
+			require.NoError(t, o.Start(o.Warm))
+			round := int64(corpus.Round) // calls of one caller, or four of each
+			if w.Callers > 1 {
+				round = 4 * int64(w.Callers)
+			}
+			require.Equal(t, rounds*round, made.Load()-connecting, "calls that warm up, in %d rounds of %d: %+v", rounds, round,
+				w)
+			require.NoError(t, o.Loop.Finish())
+			require.NoError(t, o.Close())
 		}
-		require.NoError(t, o.Loop.Finish())
-		require.NoError(t, o.Close())
 	}
+}
+
+// counting changes each call that is prepared, whatever it sends.
+type counting struct {
+	rpcbench.Users
+	rpcbench.Echoer
+	count func(rpcbench.Call, error) (rpcbench.Call, error)
+}
+
+func (c counting) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
+	return c.count(c.Users.PrepareUser(u))
+}
+
+func (c counting) PrepareEcho(m *rpcbench.Flex) (rpcbench.Call, error) {
+	return c.count(c.Echoer.PrepareEcho(m))
 }
 
 // What leads is what calls cost, of several callers or of a rate, unless a connection or a link is what takes the time.
