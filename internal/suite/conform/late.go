@@ -32,14 +32,14 @@ const (
 )
 
 // late makes many calls with one fixture, and then checks what other checks look at on a new one. In clear, where
-// handlers wait, the calls are those of several callers. Over TLS they are one Call's, on one connection.
+// handlers wait, the calls are those of several callers. Over TLS they are a quarter, of one Call on one connection.
 func late(s Subject) {
-	calls, callers, payload, config := LateCalls, 1, latePayload, rpcbench.Config{Headers: corpus.Headers()}
+	calls, callers, config := LateCalls/4, 1, rpcbench.Config{Headers: corpus.Headers()}
+	if !s.TLS {
+		calls, callers, config.Conns, config.Wait = LateCalls, lateCallers, s.beside(lateCallers), lateWait
+	}
 	if raced() {
 		calls /= 8 // each takes as much longer
-	}
-	if !s.TLS {
-		callers, payload, config.Conns, config.Wait = lateCallers, 0, s.beside(lateCallers), lateWait
 	}
 	sent := recorder{reads: !s.TLS}
 	s.bare, config.WrapClient = true, sent.wrap
@@ -52,7 +52,7 @@ func late(s Subject) {
 	defer f.Close()
 	var prepared []rpcbench.Call
 	for i := range callers {
-		prepared = append(prepared, f.prepare(rpcbench.Sample(lateUser+i, payload)))
+		prepared = append(prepared, f.prepare(rpcbench.Sample(lateUser+i, 0)))
 	}
 	must(manyTimes(prepared, calls/callers), "%d calls of %d callers", calls, callers)
 	must(ended(func() {
@@ -96,6 +96,12 @@ func (f *session) lateWaits(wait time.Duration) {
 
 // worksAsBefore looks at profiles of calls. Reasons to skip are those of other checks, which print them.
 func (f *session) worksAsBefore(prepared []rpcbench.Call) {
+	if !f.s.TLS && !f.s.own() {
+		for i := range prepared { // late
+			prepared[i] = f.prepare(rpcbench.Sample(lateUser+i, latePayload))
+		}
+		must(goRound(prepared, 2), "call")
+	}
 	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
 		err := ended(func() {
 			if f.s.own() {
@@ -106,7 +112,7 @@ func (f *session) worksAsBefore(prepared []rpcbench.Call) {
 			f.codecIn(again, lateOps)
 			transportsRan(f.Stack.Traits, again, lateOps)
 			f.validatedIn(again, lateOps)
-			if f.s.TLS && !raced() {
+			if !f.s.TLS && !raced() {
 				f.likeOthers(again, lateUser+attempt*lateOps)
 			}
 		})
@@ -130,7 +136,7 @@ func (f *session) likeOthers(again allocproof.Profile, index int) {
 	unseen, codec := f.profiled(creates, 1), f.Stack.Traits.Codec
 	ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.ClientLibraries...))
 	ofOthers, _ := sides(unseen.Objects(codec, f.Stack.Traits.ClientLibraries...))
-	failIf(ofOthers-ofCall >= lateOps*3/4, "in %d calls %s allocated %d objects in the client for a Call made so often, and "+
+	failIf(ofOthers-ofCall >= lateOps*3/4, "in %d calls %s allocated %d objects in the client for users sent before, and "+
 		"%d for PrepareUser and CreateUser of others: the Call keeps something, or PrepareUser encodes", lateOps, codec,
 		ofCall, ofOthers)
 	before := again.Bytes(codec)
