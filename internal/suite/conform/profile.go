@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -41,6 +42,11 @@ func (s Subject) rivals() []string {
 
 // profiled makes all calls in turn, several times, and records every allocation.
 func (f *session) profiled(calls []rpcbench.Call, times int) allocproof.Profile {
+	return f.profiledEach(func() error { return goRound(calls, times) })[0]
+}
+
+// profiledEach records every allocation of each function, one after the other.
+func (f *session) profiledEach(rounds ...func() error) []allocproof.Profile {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with several Ps, pools would fill several times
 	var callErr error
 	var without []string
@@ -48,12 +54,18 @@ func (f *session) profiled(calls []rpcbench.Call, times int) allocproof.Profile 
 	if handles {
 		without = []string{binding.Handled()}
 	}
-	profile, err := allocproof.Run(func() { callErr = goRound(calls, times) }, without...)
+	var fns []func()
+	for _, round := range rounds {
+		fns = append(fns, func() { callErr = cmp.Or(callErr, round()) })
+	}
+	profiles, err := allocproof.Runs(without, fns...)
 	if t := f.Stack.Traits; handles { // whose handler may have goroutines of its own
-		profile = profile.Beneath(slices.Concat(t.ClientLibraries, t.ServerLibraries)...)
+		for i, p := range profiles {
+			profiles[i] = p.Beneath(slices.Concat(t.ClientLibraries, t.ServerLibraries)...)
+		}
 	}
 	skipIf(f.s.own() && errors.Is(err, allocproof.ErrDeep), "samples are nested so deeply that profiles cut stacks off")
-	return try(profile, errors.Join(callErr, err))
+	return try(profiles, errors.Join(callErr, err))
 }
 
 // sides splits amounts into those of the caller's goroutine and those of all others.
@@ -169,29 +181,30 @@ func repeats(f *session) {
 		calls, creates = append(calls, f.prepare(u)), append(creates, f.create(u))
 	}
 	must(goRound(calls, often), "call")
-	prepared := f.profiled([]rpcbench.Call{func(context.Context) error {
+	profiles := f.profiledEach(func() error {
 		for i := range fresh {
 			unseen = append(unseen, f.prepare(rpcbench.Sample(corpus.Round+i, payload)))
 		}
 		return nil
-	}}, 1)
-	inClient, _ := sides(prepared.Bytes(codec))
+	}, func() error { return goRound(calls, times) }, func() error { return goRound(creates, times) },
+		func() error { return goRound(unseen, 1) })
+	again, byCreateUser, anew := profiles[1], profiles[2], profiles[3]
+	inClient, _ := sides(profiles[0].Bytes(codec))
 	failIf(inClient > half, "in %d calls of PrepareUser %s allocated %d bytes: it encodes what each Call must encode",
 		fresh, codec, inClient)
-	again := f.profiled(calls, times)
 	for attempt := 1; ; attempt++ { // pools of the libraries may fill meanwhile
 		// Generated stubs may belong to the codec's path: leave out what the transport allocates beneath them.
 		ofCall, _ := sides(again.Objects(codec, f.Stack.Traits.ClientLibraries...))
-		ofCreateUser, _ := sides(f.profiled(creates, times).Objects(codec, f.Stack.Traits.ClientLibraries...))
+		ofCreateUser, _ := sides(byCreateUser.Objects(codec, f.Stack.Traits.ClientLibraries...))
 		if ofCreateUser-ofCall < fresh*3/4 { // strings of less than 16 bytes share blocks, and count by chance
 			break
 		}
 		failIf(attempt == 3, "in %d calls %s allocated %d objects in the client for Call, and %d for CreateUser: "+
 			"the Call keeps something, such as what it has encoded or the value that it decodes into",
 			fresh, codec, ofCall, ofCreateUser)
-		again = f.profiled(calls, times)
+		again, byCreateUser = f.profiled(calls, times), f.profiled(creates, times)
 	}
-	for root, bytes := range f.profiled(unseen, 1).Bytes(codec) {
+	for root, bytes := range anew.Bytes(codec) {
 		// A little less is the library's own doing: encoding/json of Go 1.27 caches short strings.
 		before := again.Bytes(codec)[root]
 		failIf(bytes-before > half, keptForUsers, fresh, codec, bytes, before, root)
