@@ -81,9 +81,10 @@ func ofBytes() []Check {
 			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
 				"of them. With Traits.Traced each call carries the traceparent of its span."},
 		{"late", false, false, late,
-			"After 1,024 calls with one fixture, over TLS 256, a stack does what it did at first: codec, validation, headers and waits are " +
-				"still those of their checks, and nothing is kept. Over TLS no connection of any check resumes a session. What " +
-				"begins later is not seen, nor what a handler of somebody's own does by then."},
+			fmt.Sprintf("After %d calls with one fixture, over TLS %d, a stack does what it did at first: codec, validation, "+
+				"headers and waits are those of their checks, and nothing is kept. No TLS connection of any check resumes a "+
+				"session. What begins later is not seen, nor what a single Call keeps, or a handler of somebody's own does.",
+				LateCalls, LateCalls/4)},
 		{"header limit", true, true, headerLimit,
 			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
 		{"body limit", true, false, watched(ofUsersAlone(bodyLimit)),

@@ -25,10 +25,10 @@ const LateCalls = 1024
 
 const (
 	lateWait    = 500 * time.Microsecond // of handlers: several times what a call takes
-	lateCallers = 8                      // who hide the waits of each other
+	lateCallers = 16                     // who hide the waits of each other
 	latePayload = 1000
-	lateOps     = 2 * lateCallers // in each profile
-	lateUser    = 100             // index of the first user: the names of all have one length
+	lateOps     = lateCallers // in each profile
+	lateUser    = 100         // index of the first user: the names of all have one length
 )
 
 // late makes many calls with one fixture, and then checks what other checks look at on a new one. In clear, where
