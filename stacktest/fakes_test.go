@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"regexp"
@@ -18,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	jsoniter "github.com/json-iterator/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
@@ -27,6 +30,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
@@ -345,7 +349,6 @@ func TestFakesFail(t *testing.T) {
 			},
 		}
 	}
-	const jsoniter = "github.com/json-iterator/go"
 	forgetsPassword := func(r *rpcbench.Response) *rpcbench.Response {
 		r.User.Password = ""
 		return r
@@ -377,7 +380,7 @@ func TestFakesFail(t *testing.T) {
 		{"shortcut that keeps a connection for show", decoy(fake{}.stack()), "traffic, changed replies"},
 		{"wrong server behind the address", elsewhere(t), "connections, traffic"},
 		{"a shared mux answers for another stack",
-			relabelled("httpjsoniter", jsoniter, httpjson.New(), httpjsoniter.New()), "codec"},
+			relabelled("httpjsoniter", "github.com/json-iterator/go", httpjson.New(), httpjsoniter.New()), "codec"},
 		{"a rival's codec in the client", relabelled("httpjson", "encoding/json", httpjson.New(), httpjsoniter.New()),
 			"codec | the declared codec, allocated these objects"},
 		{"grpc-go's own server behind the label of ServeHTTP",
@@ -609,6 +612,41 @@ func TestFakesFail(t *testing.T) {
 					return validate(u)
 				}
 			}), "wait | a user who is refused took"},
+		{"a handler that waits for the first calls only", validatedBy(
+			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+				return fromCall(rpcbench.NewValidator[rpcbench.User](config), validated(1))
+			}), "late | NewValidator, and all handlers wait"},
+		{"a validation that ends", validatedBy(func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+			return fromCall(rpcbench.NewValidator[rpcbench.User](config),
+				func(*rpcbench.User) error { binding.Wait(config.Wait); return nil })
+		}), "late | a user who breaks rules: want"},
+		{"a validation that ends for users it knows", validatedBy(
+			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+				validate := rpcbench.NewValidator[rpcbench.User](config)
+				return fromCall(validate, func(u *rpcbench.User) error {
+					if u.Name == "" {
+						return validate(u)
+					}
+					binding.Wait(config.Wait)
+					return nil
+				})
+			}), "late | validates its user 0.0 times"},
+		{"a user who is validated twice from some call on", validatedBy(
+			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+				validate := rpcbench.NewValidator[rpcbench.User](config)
+				return fromCall(validate, func(u *rpcbench.User) error { return cmp.Or(validate(u), validate(u)) })
+			}), "late | validates its user 2.0 times"},
+		{"headers that end", endingHeaders(), "late | must have Config.Headers"},
+		{"a server that answers from memory in the end", fake{known: lateKnown()}.stack(),
+			"late | at least one per call is expected in the client's and in the server's"},
+		{"a client that decodes from memory in the end", lateDecoder(decodedBefore()),
+			"late | the Call keeps something"},
+		{"a client that decodes with another codec in the end",
+			lateDecoder(func(data []byte, r *rpcbench.Response) bool {
+				return jsoniter.ConfigCompatibleWithStandardLibrary.Unmarshal(data, r) == nil
+			}),
+			"late | functions of github.com/json-iterator/go allocated"},
+		{"a PrepareUser that encodes in the end", encodingEarly(), "late | or PrepareUser encodes"},
 		{"no header timeout", fake{server: func(s *http.Server) { s.ReadHeaderTimeout = 0 }}.stack(),
 			"limits | the server keeps a connection without a request"},
 	} {
@@ -790,6 +828,16 @@ func TestTLSFaults(t *testing.T) {
 	inClear := testkit.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) { c.TLS = nil })
 	server := inClear.Server
 	inClear.Server = func(c rpcbench.ServerConfig) (rpcbench.Server, error) { c.TLS = nil; return server(c) }
+	resuming := fake{transport: func(t *http.Transport) {
+		if t.TLSClientConfig != nil {
+			t.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+		}
+	}}.stack()
+	cache := tls.NewLRUClientSessionCache(0)
+	resumingOthers := testkit.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
+		c.TLS = c.TLS.Clone()
+		c.TLS.ClientSessionCache = cache
+	})
 	trusting := testkit.Dialling(httpjson.New(), func(c *rpcbench.ClientConfig) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.InsecureSkipVerify = true
@@ -804,6 +852,8 @@ func TestTLSFaults(t *testing.T) {
 		{"a version that is declared without need", declaring(func(t *rpcbench.Traits) { t.HTTPOverTLS = "2" }),
 			"protocol", `protocol "", HTTP version "2"`},
 		{"a version that is not declared", upgraded, "protocol", `protocol "h2", HTTP version "1.1"`},
+		{"a client that resumes its sessions", resuming, "late", "resumed a TLS session"},
+		{"a client that resumes another's sessions", resumingOthers, "late", "resumed a TLS session"},
 		{"any certificate is accepted", trusting, "protocol", "does not trust"},
 	} {
 		require.ErrorContains(t, run(c.check, conform.Subject{Stack: c.stack, TLS: true}), c.want, c.fault)
@@ -1024,6 +1074,81 @@ func (c limiting) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Res
 		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.TooLarge}
 	}
 	return c.Users.CreateUser(ctx, u)
+}
+
+// fromCall does one thing up to a call below those of the check of late calls, and another from then on.
+func fromCall(early, late func(*rpcbench.User) error) func(*rpcbench.User) error {
+	later := after()
+	return func(u *rpcbench.User) error {
+		if later() {
+			return late(u)
+		}
+		return early(u)
+	}
+}
+
+// after returns a function that says whether it has been called as often as is drawn at random.
+func after() func() bool {
+	var calls atomic.Int64
+	limit := 100 + rand.Int64N(conform.LateCalls-100)
+	return func() bool { return calls.Add(1) > limit }
+}
+
+// endingHeaders are sent with the first requests.
+func endingHeaders() rpcbench.Stack {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+		with, without := *c.(*fakeClient), *c.(*fakeClient)
+		without.sends = nil
+		later := after()
+		return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			early, err := with.PrepareUser(u)
+			late, _ := without.PrepareUser(u)
+			return func(ctx context.Context) error {
+				if later() {
+					return late(ctx)
+				}
+				return early(ctx)
+			}, err
+		}}
+	})
+}
+
+// lateKnown is answeredBefore from some request on.
+func lateKnown() func([]byte) ([]byte, func([]byte)) {
+	known, later := answeredBefore(), after()
+	return func(request []byte) ([]byte, func([]byte)) {
+		if later() {
+			binding.Wait(time.Millisecond) // as handlers do
+			return known(request)
+		}
+		return nil, func([]byte) {}
+	}
+}
+
+// lateDecoder decodes as others from some reply on.
+func lateDecoder(decode func([]byte, *rpcbench.Response) bool) rpcbench.Stack {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+		own, later := *c.(*fakeClient), after()
+		own.decode = func(data []byte, r *rpcbench.Response) bool { return later() && decode(data, r) }
+		return &own
+	})
+}
+
+// encodingEarly encodes in PrepareUser once some calls were made.
+func encodingEarly() rpcbench.Stack {
+	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+		own := *c.(*fakeClient)
+		own.calls = new(atomic.Int64)
+		limit := 100 + rand.Int64N(conform.LateCalls-100)
+		own.encode = func(u rpcbench.User) func() []byte {
+			if own.calls.Load() < limit {
+				return func() []byte { data, _ := json.Marshal(u); return data }
+			}
+			data, _ := json.Marshal(u)
+			return func() []byte { return data }
+		}
+		return &own
+	})
 }
 
 // echoless is an Echoer in name.

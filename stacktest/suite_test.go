@@ -43,7 +43,7 @@ func TestChecksExplainThemselves(t *testing.T) {
 }
 
 // TestWaitingChecks: made beside each other and once, each has the result of its own mode. Any other check is made when
-// it is asked for.
+// it is asked for, and none is left out.
 func TestWaitingChecks(t *testing.T) {
 	var servers atomic.Int64
 	stack := fake{server: func(s *http.Server) {
@@ -64,6 +64,16 @@ func TestWaitingChecks(t *testing.T) {
 	require.Equal(t, all, servers.Load(), "none is made when it is asked for")
 	require.NoError(t, run(check("traffic"), overTLS))
 	require.Equal(t, all+1, servers.Load())
+
+	inClear.Stack, overTLS.Stack = rpcbench.Stack{}, rpcbench.Stack{} // of which each check says what it lacks
+	run = conform.Together(inClear, overTLS)
+	for _, c := range conform.Checks() {
+		for _, s := range []conform.Subject{inClear, overTLS} {
+			if !(c.ClearOnly && s.TLS) {
+				require.EqualError(t, run(c, s), c.Run(s).Error(), "%s, over TLS: %t: the check is not made", c.Name, s.TLS)
+			}
+		}
+	}
 }
 
 // TestWhatDoesNotApplyIsSkipped: a check that has nothing to prove of a stack says why, and does not pass.

@@ -49,9 +49,18 @@ type stack struct {
 // During another Run, or with -memprofilerate=1, Run returns an error without calling fn. It also returns an error if a
 // call stack is so deep that its root may be cut off, since client and server could not be told apart.
 func Run(fn func(), without ...string) (Profile, error) {
+	all, err := Runs(without, fn)
+	if err != nil {
+		return Profile{}, err
+	}
+	return all[0], nil
+}
+
+// Runs is Run of one function after the other. It costs less, since between two of them it reads once.
+func Runs(without []string, fns ...func()) (all []Profile, _ error) {
 	rate := runtime.MemProfileRate
-	if rate <= 1 { // only Run sets such a rate
-		return Profile{}, errors.New("allocproof: another Run is under way, one would count the other's objects")
+	if rate <= 1 { // only Runs sets such a rate
+		return nil, errors.New("allocproof: another Run is under way, one would count the other's objects")
 	}
 	defer func() { runtime.MemProfileRate = rate }()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection allocates beneath any function
@@ -60,21 +69,32 @@ func Run(fn func(), without ...string) (Profile, error) {
 	runtime.MemProfileRate = 0
 	before, err := read()
 	if err != nil {
-		return Profile{}, err
+		return nil, err
 	}
-	runtime.MemProfileRate = 1
-	client(fn)
-	runtime.MemProfileRate = 0
-	after, err := read()
-	if err != nil {
-		return Profile{}, err
+	for _, fn := range fns {
+		runtime.MemProfileRate = 1
+		client(fn)
+		runtime.MemProfileRate = 0
+		after, err := read()
+		if err != nil {
+			return nil, err
+		}
+		before.Scale(-1)
+		grown, err := profile.Merge([]*profile.Profile{after, before})
+		if err != nil {
+			return nil, fmt.Errorf("allocproof: compare the profiles: %w", err)
+		}
+		p, err := parsed(grown, without)
+		if err != nil {
+			return nil, err
+		}
+		all, before = append(all, p), after
 	}
-	before.Scale(-1)
-	grown, err := profile.Merge([]*profile.Profile{after, before})
-	if err != nil {
-		return Profile{}, fmt.Errorf("allocproof: compare the profiles: %w", err)
-	}
-	var p Profile
+	return all, nil
+}
+
+// parsed returns what a profile has beside what is left out.
+func parsed(grown *profile.Profile, without []string) (p Profile, _ error) {
 	for _, sample := range grown.Sample {
 		s := stack{objects: sample.Value[0], bytes: sample.Value[1]}
 		for _, location := range sample.Location {

@@ -80,6 +80,11 @@ func ofBytes() []Check {
 		{"headers", true, false, headers,
 			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
 				"of them. With Traits.Traced each call carries the traceparent of its span."},
+		{"late", false, false, late,
+			fmt.Sprintf("After %d calls with one fixture, over TLS %d, a stack does what it did at first: codec, validation, "+
+				"headers and waits are those of their checks, and nothing is kept. No TLS connection of any check resumes a "+
+				"session. What begins later is not seen, nor what a single Call keeps, or a handler of somebody's own does.",
+				LateCalls, LateCalls/4)},
 		{"header limit", true, true, headerLimit,
 			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
 		{"body limit", true, false, watched(ofUsersAlone(bodyLimit)),
@@ -205,12 +210,13 @@ func (c Check) Run(s Subject) error {
 	if s.Stack.Protocol == "" || s.Stack.Server == nil || s.Stack.Dial == nil {
 		return errors.New("a stack needs a Protocol, a Server and a Dial")
 	}
+	s, shaken := s.shaking()
 	return within(s.limit(), func() error {
 		err := ended(func() { c.run(s) })
 		if errors.Is(err, errRedialled) {
 			err = ended(func() { c.run(s) })
 		}
-		return err
+		return cmp.Or(shaken(), err)
 	})
 }
 

@@ -191,8 +191,9 @@ const stray = 16 * corpus.Round // bytes: a profile may have a few objects of ot
 // pools, which profiled empties, and does so on either side.
 func (f *session) ofARound(calls []rpcbench.Call, amount func(allocproof.Profile) map[string]int64,
 ) (client, elsewhere int64) {
-	client2, elsewhere2 := sides(amount(f.profiled(calls, 2)))
-	client, elsewhere = sides(amount(f.profiled(calls, 1)))
+	profiles := f.profiledEach(func() error { return goRound(calls, 2) }, func() error { return goRound(calls, 1) })
+	client2, elsewhere2 := sides(amount(profiles[0]))
+	client, elsewhere = sides(amount(profiles[1]))
 	return client2 - client, elsewhere2 - elsewhere
 }
 

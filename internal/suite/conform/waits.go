@@ -28,22 +28,29 @@ func waits(s Subject) {
 	failIf(err != nil, "%w", err)
 }
 
+// beside returns how many connections so many calls need that wait beside each other.
+func (s Subject) beside(calls int) int {
+	if t := s.Stack.Traits; t.Multiplexed && !t.Turns {
+		return 1
+	}
+	return calls
+}
+
+// waited makes a call, which must take as long as its handler waits.
+func waited(wait time.Duration, call rpcbench.Call) error {
+	began := time.Now()
+	err := call(context.Background())
+	if took := time.Since(began); err == nil && took < wait {
+		err = fmt.Errorf("took %v where ServerConfig.Wait is %v: the server hands its ServerConfig to NewValidator, and "+
+			"all handlers wait", took, wait)
+	}
+	return err
+}
+
 // waits checks calls of a server whose handlers wait so long.
 func (s Subject) waits(wait time.Duration) {
-	conns := 1
-	if t := s.Stack.Traits; !t.Multiplexed || t.Turns {
-		conns = sideBySide
-	}
-	s.with(rpcbench.Config{Conns: conns, Wait: wait}, func(f *session) {
-		one := func(call rpcbench.Call) error {
-			began := time.Now()
-			err := call(context.Background())
-			if took := time.Since(began); err == nil && took < wait {
-				err = fmt.Errorf("took %v where ServerConfig.Wait is %v: the server hands its ServerConfig to NewValidator, and "+
-					"all handlers wait", took, wait)
-			}
-			return err
-		}
+	s.with(rpcbench.Config{Conns: s.beside(sideBySide), Wait: wait}, func(f *session) {
+		one := func(call rpcbench.Call) error { return waited(wait, call) }
 		var callers sync.WaitGroup
 		var errs [sideBySide]error
 		began := time.Now()

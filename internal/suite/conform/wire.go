@@ -249,13 +249,25 @@ const noHeaders = "the protocol has no headers"
 func headers(s Subject) {
 	asked := corpus.Headers()
 	raw, requests := s.sentWith(asked)
+	s.carried(asked, raw, requests, corpus.Round)
+	_, requests = s.sentWith(nil)
+	s.traced(requests)
+	for i, h := range requests {
+		agent, auth, trace := h.Get("User-Agent"), h.Get("Authorization"), h.Get("Traceparent")
+		failIf(strings.HasPrefix(agent, asked.UserAgent) || auth != "" || trace != "" && s.Stack.Traits.Traced == "",
+			"request %d has headers of Config.Headers, which is nil: %v", i, h)
+	}
+}
+
+// carried checks what was sent, of so many calls or more, for the headers that were asked for.
+func (s Subject) carried(asked *rpcbench.Headers, raw []byte, requests []http.Header, calls int) {
 	s.traced(requests)
 	next := corpus.Headers().Traceparent // starts with the first one again
 	var traces []string
-	for range corpus.Round + len(requests) {
+	for range calls + len(requests) {
 		traces = append(traces, next())
 	}
-	for _, value := range append([]string{asked.UserAgent, asked.Authorization}, traces[:corpus.Round]...) {
+	for _, value := range append([]string{asked.UserAgent, asked.Authorization}, traces[:calls]...) {
 		unknown := requests == nil // protocol
 		failIf(unknown && !bytes.Contains(raw, []byte(value)), "%.60q of Config.Headers was not sent", value)
 	}
@@ -269,13 +281,6 @@ func headers(s Subject) {
 		failIf(!strings.HasPrefix(agent, asked.UserAgent) || auth != asked.Authorization || own < 0,
 			"request %d must have Config.Headers, and a traceparent made for it alone, it has %v", i, h)
 		traces = slices.Delete(traces, own, own+1)
-	}
-	_, requests = s.sentWith(nil)
-	s.traced(requests)
-	for i, h := range requests {
-		agent, auth, trace := h.Get("User-Agent"), h.Get("Authorization"), h.Get("Traceparent")
-		failIf(strings.HasPrefix(agent, asked.UserAgent) || auth != "" || trace != "" && s.Stack.Traits.Traced == "",
-			"request %d has headers of Config.Headers, which is nil: %v", i, h)
 	}
 }
 
