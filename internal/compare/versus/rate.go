@@ -17,8 +17,8 @@ type Measure func(context.Context, Spec, ...Program) (timing.Record, error)
 // 1, 2 or 5 times a power of ten, and at least workload.LeastRate. The error wraps errors.ErrUnsupported if the system
 // does not tell the CPU time.
 //
-// A call takes less CPU time the more calls there are. So a rate that a first look asks for is looked at as well, if the
-// look was at another.
+// A call takes less CPU time the more calls there are. So a rate that a first look asks for is looked at as well, if it
+// is another.
 func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) (rate float64, err error) {
 	spec.Arms, spec.Blocks = []string{spec.Arms[0], spec.Arms[0]}, 1
 	most := spec.Workload.MostRate()
