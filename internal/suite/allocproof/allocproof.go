@@ -231,7 +231,9 @@ func (p Profile) Packages() []string {
 
 // read returns what was allocated so far.
 func read() (*profile.Profile, error) {
-	runtime.GC() // a profile is as old as the last collection, and no other one begins meanwhile
+	for range 2 { // which empty pools. A profile is as old as the last collection, and no other one begins meanwhile
+		runtime.GC()
+	}
 	var buf bytes.Buffer
 	// By pprof, since runtime.MemProfileRecord has at most 32 frames.
 	if err := pprof.Lookup("allocs").WriteTo(&buf, 0); err != nil {
