@@ -111,11 +111,11 @@ func TestLibraries(t *testing.T) {
 	testkit.Alone(t)
 	out, err := run(t, "-test.bench=^Benchmark(ConnectRPC2?|HTTPJSONIter)$")
 	require.NoError(t, err, out)
-	for _, c := range []struct{ library, row string }{
+	for _, c := range []struct{ module, row string }{
 		{"connectrpc.com/connect", "ConnectRPC"}, {"google.golang.org/protobuf", "ConnectRPC"},
 		{"connectrpc.com/connect/v2", "ConnectRPC2"}, {"github.com/json-iterator/go", "HTTPJSONIter"},
 	} {
-		require.Regexp(t, `(?ms)^# library=`+c.library+`@v\S+$.*^Benchmark`+c.row+`\b`, out)
+		require.Regexp(t, `(?ms)^# library=`+c.module+`@v\S+$.*^Benchmark`+c.row+`\b`, out)
 	}
 	require.Equal(t, 4, strings.Count(out, "# library="), "protobuf, which Connect v2 has too, is said once: %s", out)
 }

@@ -140,7 +140,7 @@ func head(dir string) string {
 		return ""
 	}
 	head := output("git", "-C", dir, "rev-parse", "--short=12", "HEAD")
-	if head != "" && output("git", "-C", dir, "status", "--porcelain") != "" {
+	if head != "" && output("git", "-C", dir, "status", "--porcelain", "--untracked-files=normal") != "" {
 		head += "+changes"
 	}
 	return head

@@ -54,6 +54,8 @@ func TestChanges(t *testing.T) {
 		{"nothing", "", nil},
 		{"an ignored file", "", []string{"write ignored"}},
 		{"a new file", changed, []string{"write new"}},
+		{"a new file, which the user's git does not show", changed,
+			[]string{"config status.showUntrackedFiles no", "write new"}},
 		{"a new file in a folder below", changed, []string{"write below/new"}},
 		{"a new file that is staged", changed, []string{"write new", "add new"}},
 		{"another text", changed, []string{"write kept"}},
