@@ -24,7 +24,7 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-default:5 rates-windows:9 rates-tuned:5 windows:5 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1
+second=(rates-default:5 rates-windows:9 rates-tuned:5 windows:7 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1
   servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
@@ -111,6 +111,8 @@ measure() { # a part, and the folder to make
     rpcbench run -thorough -time 3s -workloads small -base grpcprotobuf -out "$2/one-core" grpcprotobuf.windows
     rpcbench run -payload 1MB -link 40ms/100Mbps -processes 6 -base grpcprotobuf -out "$2/link" grpcprotobuf.windows
     rpcbench run -payload 100kB -callers 100 -apart -base grpcprotobuf -out "$2/callers" grpcprotobuf.windows
+    rpcbench run -payload 1MB -link 40ms/100Mbps -new-connections -processes 6 -out "$2/first" grpcprotobuf \
+      grpcprotobuf.windows
     ;;
   conns-small) rpcbench run -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf ;;
   conns-structured)
