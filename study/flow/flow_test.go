@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
 )
 
 // counter counts what the connections of a listener carry.
@@ -93,9 +94,11 @@ func BenchmarkHeader(b *testing.B) {
 // raw passes messages as they are.
 type raw struct{}
 
-func (raw) Marshal(v any) ([]byte, error)   { return *v.(*[]byte), nil }
-func (raw) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
-func (raw) Name() string                    { return "raw" }
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+func (raw) Unmarshal(b mem.BufferSlice, v any) error { *v.(*[]byte) = b.Materialize(); return nil }
+func (raw) Name() string                             { return "raw" }
 
 // BenchmarkHeld sends on streams whose handlers don't read, until nothing moves any longer. It reports what the server
 // has read from its connection by then, which it holds.
@@ -115,7 +118,7 @@ func BenchmarkHeld(b *testing.B) {
 func held(b *testing.B, window int32, streams int) int64 {
 	desc := grpc.StreamDesc{StreamName: "Sink", ClientStreams: true, ServerStreams: true,
 		Handler: func(_ any, s grpc.ServerStream) error { <-s.Context().Done(); return nil }}
-	options := []grpc.ServerOption{grpc.ForceServerCodec(raw{})}
+	options := []grpc.ServerOption{grpc.ForceServerCodecV2(raw{})}
 	if window > 0 {
 		options = append(options, grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))
 	}
@@ -125,7 +128,7 @@ func held(b *testing.B, window int32, streams int) int64 {
 	go func() { _ = server.Serve(lis) }()
 	defer server.Stop()
 	conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})))
 	require.NoError(b, err)
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(context.Background())
