@@ -117,10 +117,10 @@ func (m *maker) functions() template.FuncMap {
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
-		"difference": m.difference, "change": change, "median": median, "percentile": percentile,
+		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
 		"ratio": ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
-		"sum": func(a, b float64) float64 { return a + b },
+		"sum":    func(a, b float64) float64 { return a + b },
 		"center": func(file, row, unit string) float64 { return m.summary(unit, file, row).Center },
 
 		// Tables, and a picture.
@@ -128,7 +128,7 @@ func (m *maker) functions() template.FuncMap {
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
 		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"each": m.each, "bodies": m.bodies, "medians": m.medians,
+		"each": m.each, "bodies": m.bodies, "medians": m.medians, "told": told, "terminal": m.terminal, "printed": m.printed,
 		"leads": m.leads, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }

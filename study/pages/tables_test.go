@@ -92,7 +92,7 @@ func TestMadePage(t *testing.T) {
 	made, err := fill(root, string(text))
 	require.NoError(t, err)
 	for name := range in(root).tables() {
-		if name != "codecs" { // which is of this repository
+		if name != "codecs" && name != "short" { // one is of this repository, and TestShortTable reads the other
 			require.Contains(t, string(text), `{{table "`+name+`" `, "nobody has read this table")
 		}
 	}

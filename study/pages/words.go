@@ -1,0 +1,141 @@
+package pages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// amount is a figure of an answer with the words around its percentage: if it is lower than the base's, if it is
+// higher, and what is unclear if nothing is decided.
+type amount struct {
+	of                   func(a report.Led) verdict.Figure
+	lower, higher, clear string
+}
+
+var amounts = map[string]amount{
+	"CPU":    {ofCPU, "uses %s less CPU", "uses %s more CPU", "CPU"},
+	"median": {ofMedian, "has a %s lower median latency", "has a %s higher median latency", "median latency"},
+	"p99":    {ofP99, "has a %s lower p99 latency", "has a %s higher p99 latency", "p99 latency"},
+	"calls":  {ofCalls, "answers %s fewer calls per second", "answers %s more calls per second", "calls per second"},
+}
+
+func ofMedian(a report.Led) verdict.Figure { return a.Waits(a.Percentiles.P50) }
+func ofP99(a report.Led) verdict.Figure    { return a.Waits(a.Percentiles.P99) }
+func ofCalls(a report.Led) verdict.Figure  { return a.Time.Inverse() }
+
+// ofCPU is the figure of CPU. On one core that is the time of a call.
+func ofCPU(a report.Led) verdict.Figure {
+	if !a.OfCPU && a.GOMAXPROCS != 1 {
+		fail("%s has a figure of time, and none of CPU", a.Workload)
+	}
+	return a.Figure
+}
+
+// found is an amount of an answer and its figure.
+func found(a report.Led, name string) (amount, verdict.Figure) {
+	of, known := amounts[name]
+	if !known {
+		fail("no amount is called %q", name)
+	}
+	f := of.of(a)
+	if f.Ratio == 0 {
+		fail("%s: %s has no %s", a.Workload, a.Stack, of.clear)
+	}
+	return of, f
+}
+
+// told is a sentence's end about a stack, with the stack before: its figure, the direction, and what it is of.
+func told(a *report.Led, name string) string {
+	of, f := found(*a, name)
+	words := of.higher
+	switch {
+	case f.Verdict != verdict.Less && f.Verdict != verdict.More:
+		return report.Label(a.Stack) + " shows no clear difference in " + of.clear
+	case f.Ratio < 1:
+		words = of.lower
+	}
+	return report.Label(a.Stack) + " " + strings.Replace(words, "%s", changed(f.Ratio), 1)
+}
+
+// signed is a figure in a cell, in percent with its sign.
+func signed(a report.Led, name string) string {
+	_, f := found(a, name)
+	if f.Verdict != verdict.Less && f.Verdict != verdict.More {
+		return "no clear difference"
+	}
+	return percents(f.Ratio)
+}
+
+func percents(ratio float64) string {
+	return strings.Replace(fmt.Sprintf("%+.0f%%", 100*(ratio-1)), "-", "−", 1)
+}
+
+// shortTable is README's: what gRPC changes, in percent, with a quantity in each row and messages in each column. It
+// takes for each column its head, the folder of a sweep, what the names of its workloads begin with, and an older name
+// of the saturated one.
+func (m *maker) shortTable(of []string) string {
+	type column struct{ head, dir, prefix, older string }
+	var columns []column
+	for ; len(of) > 3; of = of[4:] {
+		columns = append(columns, column{of[0], of[1], of[2], of[3]})
+	}
+	rows := []struct{ head, load, amount string }{
+		{"CPU per call at 2,000 calls/s", "rate.2000", "CPU"},
+		{"median latency at 2,000 calls/s", "rate.2000", "median"},
+		{"p99 latency at 10,000 calls/s", "rate.10000", "p99"},
+		{"calls per second, machine full", "saturated", "calls"},
+		{"median latency, machine full", "saturated", "median"},
+		{"p99 latency, machine full", "saturated", "p99"},
+	}
+	t := new(table.Table)
+	heads := []table.Of[int]{text("gRPC compared with JSON", func(i int) string {
+		if i == len(rows) {
+			return "calls per second, machine full: all runs with this setup"
+		}
+		return rows[i].head
+	})}
+	for _, c := range columns {
+		heads = append(heads, figure(c.head, func(i int) string {
+			if i < len(rows) {
+				return signed(*m.led(c.dir, c.prefix+rows[i].load, "grpcprotobuf"), rows[i].amount)
+			}
+			all := m.alike(c.dir, "grpcprotobuf", 0, 100, 1, c.prefix+"saturated", c.older)
+			return all.gained()
+		}))
+	}
+	table.Fill(t, []int{0, 1, 2, 3, 4, 5, 6}, heads...)
+	return t.Markdown()
+}
+
+// gained is the range of how many more calls a second a stack answers than its base, in percent, and of how many runs.
+func (k kin) gained() string {
+	var all []float64
+	for _, r := range k {
+		all = append(all, 1/r.Timed().Ratio)
+	}
+	return fmt.Sprintf("%s to %s (%d)", percents(slices.Min(all)), percents(slices.Max(all)), len(all))
+}
+
+// terminal is what rpcbench run printed of a run, on a terminal of 100 columns, as a block of text.
+func (m *maker) terminal(dir string) string {
+	var said strings.Builder
+	if err := m.run(dir).Text(&said, 100, false, false); err != nil {
+		fail("%w", err)
+	}
+	return "```text\n" + strings.TrimRight(said.String(), "\n") + "\n```"
+}
+
+// printed is the first row of each benchmark in a file of go test, as it was printed.
+func (m *maker) printed(file string, names ...string) string {
+	var lines []string
+	for _, name := range names {
+		line, _ := m.line(file, []string{"Benchmark" + name + "-"})
+		lines = append(lines, line)
+	}
+	return "```text\n" + strings.Join(lines, "\n") + "\n```"
+}
