@@ -287,10 +287,10 @@ var (
 	// What nobody measured: on all pages what workloads send, what the rule asks for and grpc-go's buffer, and on one
 	// page what it plants, supposes or quotes.
 	definitions = map[string]string{
-		"": "1 ms, 25 ms, 50 ms, 100 ms, 200 ms, 2 %, 95 %, 98 %, 1 kB, 1.4 kB, 2 kB, 2.0 kB, 10 kB, 13 kB, 15 kB, " +
-			"18.5 kB, 32 kB, 100 kB, 133 kB",
+		"": "1 ms, 25 ms, 50 ms, 100 ms, 200 ms, 2 %, 95 %, 98 %, 2%, 95%, 98%, 1 kB, 1.4 kB, 2 kB, 2.0 kB, 10 kB, " +
+			"13 kB, 15 kB, 18.5 kB, 32 kB, 100 kB, 133 kB",
 		"README.md.tmpl":           "100%",
-		"docs/guarantees.md.tmpl":  "5 %, 1 MB",
+		"docs/guarantees.md.tmpl":  "5%, 1 MB",
 		"docs/limits.md.tmpl":      "25 µs, 95%",
 		"docs/method.md.tmpl":      "37 %, 3.2 %, 4 %, 3 %, 10 %, 12 %, 5%, 10%, 2%, 90%, 25 ms",
 		"docs/own-message.md.tmpl": "9 %",
