@@ -293,8 +293,8 @@ var (
 		"docs/guarantees.md.tmpl":  "5%, 1 MB",
 		"docs/limits.md.tmpl":      "25 µs, 95%",
 		"docs/method.md.tmpl":      "37%, 3.2%, 4%, 5%, 10%, 12%, 90%, 1.96 times, 64 times, 8 kB, 400 ms",
-		"docs/own-message.md.tmpl": "9 %",
-		"docs/profile.md.tmpl":     "30 %",
+		"docs/own-message.md.tmpl": "9%",
+		"docs/profile.md.tmpl":     "30%",
 	}
 )
 
