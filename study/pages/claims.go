@@ -207,9 +207,12 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 		r = taken(what, a)
 	case b != nil && other.Base == over:
 		r, s, a = inverse(taken(what, b)), other, b
-	case a != nil && b != nil && s.Base == other.Base && what == "time":
+	case a != nil && b != nil && s.Base == other.Base && (what == "time" || what == "calls a second"):
 		r = paired(quotient(a, b))
 		r.floor = max(a.NoiseFloor, b.NoiseFloor)
+		if what != "time" {
+			r = inverse(r)
+		}
 	default:
 		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
 	}
