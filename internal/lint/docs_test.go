@@ -39,8 +39,8 @@ func documents(t *testing.T) []string {
 	return slices.Concat(docs, study, below, []string{"README.md", ".github/CONTRIBUTING.md"})
 }
 
-// TestGuaranteesNameTheirTests: each row of a guarantee has a promise, a test and an attack. That the test exists is for
-// TestDocuments to check.
+// TestGuaranteesNameTheirTests: each row of a guarantee has a promise, a test and an attack. That the test exists is
+// TestDocuments' to check.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	t.Chdir("../..")
 	tested, _, found := strings.Cut(read(t, "docs/guarantees.md"), "\n## What no test holds\n")

@@ -160,7 +160,7 @@ func (c *claims) elsewhere(s report.Summary) (said string) {
 		case "go":
 			is = strings.Replace(is, "go", "Go ", 1)
 		case "cpu":
-			is = strings.ReplaceAll(strings.ReplaceAll(is, "-", " "), "(R)", "")
+			is = strings.TrimSuffix(strings.ReplaceAll(strings.ReplaceAll(is, "-", " "), "(R)", ""), " Processor")
 		case "cores":
 			is += " CPUs"
 		}
@@ -223,7 +223,7 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 // workload is the name of a workload of the list, or what another one does.
 func workload(a report.Answer) string {
 	if strings.Contains(a.Workload, ".") {
-		return a.Does
+		return strings.Replace(a.Does, "client and server in two processes", "two processes", 1)
 	}
 	return code(a.Workload)
 }

@@ -397,7 +397,8 @@ func TestConnectionsOfClaims(t *testing.T) {
 			for i := range s.Answers {
 				a := &s.Answers[i]
 				a.Does, a.Workload = []string{"8 callers, 1 connection", "8 callers, 4 connections"}[i], []string{"few", "many"}[i]
-				a.Time = verdict.Figure{Ratio: 0.5, Lo: 0.4, Hi: 0.8, BaseNs: []float64{300, 100}[i]}
+				a.Time = verdict.Figure{Verdict: verdict.Less, Ratio: 0.5, Lo: 0.4, Hi: 0.8,
+					BaseNs: []float64{300, 100}[i]}
 				a.Time.BasesNs = slices.Repeat([]float64{a.Time.BaseNs}, processes)
 				facts := *a.Facts
 				facts.Connections = []int64{1, 4}[i]
@@ -416,8 +417,8 @@ func TestConnectionsOfClaims(t *testing.T) {
 	require.Contains(t, made, "holds; calls a second, gRPC on more connections / fewer: 3.00; ")
 	require.Contains(t, made, "| 8 callers, 4 / 1: **3.00 (1.50–6.00)** |")
 	for folder, change := range map[string]func(a *report.Answer){
-		"has fewer than 6 processes at few": func(*report.Answer) {},
-		"has no calls a second of":          func(a *report.Answer) { a.Time = verdict.Figure{} },
+		"has fewer than 6 processes at many": func(*report.Answer) {},
+		"has no calls a second of":           func(a *report.Answer) { a.Time = verdict.Figure{} },
 	} {
 		pair(folder, map[bool]int{true: 5, false: 8}[strings.Contains(folder, "fewer")], change)
 		_, err := of(folder)
