@@ -34,16 +34,17 @@ func Gzip() rpcbench.Stack {
 	return s
 }
 
-// Tuned runs handlers on lasting goroutines and fixes the flow-control windows. Each figure is the time of a call with
-// all options, divided by the time without that one option, with a 95 % interval, at GOMAXPROCS=1.
+// Tuned runs handlers on lasting goroutines and fixes the flow-control windows. Each figure is the time of a small call
+// with the option, divided by the time without it, with a 95% interval, on one core with Go 1.27:
 //
-//   - NumStreamWorkers keeps the goroutines of handlers, so that their stacks need not grow again: 0.910 (0.905–0.917).
+//   - NumStreamWorkers keeps the goroutines of handlers, so that their stacks need not grow again: 0.90 (0.89–0.91).
 //   - Static windows as large as a body save the bandwidth estimate, whose pings and window updates send 47 bytes
-//     in each direction per call: 0.955 (0.947–0.961).
+//     in each direction per call: 0.95 (0.94–0.96). See [Windows].
 //
 // Other options did not help: buffers of 4 and 128 kB, no retry, no health check, no idle timeout, no buffer pool,
 // WaitForHandlers, MaxConcurrentStreams. The shared write buffer and pooled read buffers are defaults of grpc-go 1.85.
-// The figures are from tuned.txt of 2026-11-20 in the study, made with Go 1.26 by BenchmarkTuned of commit 9a3de1b.
+// The figures are those of study/results/2026-11-27-epyc-2vcpu-windows/windows, where docs/stacks.md has 100 callers in
+// two processes from. What did not help was tried with Go 1.26 (tuned.txt of 2026-11-20, commit 9a3de1b).
 func Tuned() rpcbench.Stack {
 	return windows("grpcprotobuf.tuned", func() uint32 { return uint32(runtime.GOMAXPROCS(0)) })
 }
@@ -51,8 +52,10 @@ func Tuned() rpcbench.Stack {
 // Windows fixes the flow-control windows of client and server, and changes nothing else. grpc-go then has no bandwidth
 // to estimate, and sends neither the pings of the estimate nor the window updates that follow.
 //
-// The windows are as large as MaxBody, and a peer may send so much before anything is read: a connection can hold it,
-// and a reader that is slow leaves it there.
+// At an ordinary load of small calls that saves most of the CPU that gRPC takes more than JSON, but its median latency
+// is no longer lower. docs/stacks.md has the figures, and says who should leave the defaults.
+//
+// The windows are as large as MaxBody, and a peer may send so much on each stream before anything is read.
 func Windows() rpcbench.Stack { return windows("grpcprotobuf.windows", func() uint32 { return 0 }) }
 
 // windows is a stack with static windows. workers is asked when a server is made, and 0 starts a goroutine for each

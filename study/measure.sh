@@ -24,8 +24,9 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-default:5 rates-windows:9 rates-tuned:5 windows:7 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1
-  servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+second=(rates-default:5 rates-windows:9 rates-tuned:5 rates-direct:2 windows:7 flow:1 steps:1 rates-etcd:8 asked:1
+  more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2
+  calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
@@ -93,6 +94,22 @@ rates() { # a folder and stacks: at rates and saturated in two processes, and fo
   done
 }
 
+apis=internal/scaffold/testdata/public
+public() { # a public API's folder, file and call, and flags of run
+  local imports
+  dir() { go -C $apis list -m -f '{{.Dir}}' "$1"; }
+  go -C $apis mod download
+  imports=$scratch/imports
+  [ -e "$imports" ] || { # etcd's files import each other below etcd/api
+    mkdir -p "$imports/etcd/etcd"
+    ln -s "$(dir go.etcd.io/etcd/api/v3)" "$imports/etcd/etcd/api"
+    ln -s "$(dir cel.dev/expr)/proto" "$imports/cel"
+    ln -s "$(dir k8s.io/cri-api)/pkg/apis/runtime/v1" "$imports/cri"
+  }
+  rpcbench run -I "$imports/$1" -proto "$2" -call "$3" -request $apis/"$1"/request.json -reply $apis/"$1"/reply.json \
+    "${@:4}"
+}
+
 measure() { # a part, and the folder to make
   case $1 in
   run) rpcbench run -out "$2" ;;
@@ -105,6 +122,31 @@ measure() { # a part, and the folder to make
   rates-default) rates "$2" grpcprotobuf httpjson.default ;;
   rates-windows) rates "$2" grpcprotobuf grpcprotobuf.windows ;;
   rates-tuned) rates "$2" grpcprotobuf.tuned ;;
+  rates-direct)
+    rpcbench run -rate 2000,5000,10000 -apart -time 3s -base grpcprotobuf -out "$2" grpcprotobuf.windows
+    ;;
+  rates-etcd)
+    public etcd etcd/api/etcdserverpb/rpc.proto etcdserverpb.KV/Txn -rate 1000,2000,5000,10000,saturated -apart \
+      -time 5s -out "$2" grpcprotobuf
+    ;;
+  asked) # what README's command prints of the three core stacks
+    mkdir "$2"
+    rows go test -run '^$' -bench '^Benchmark(GRPCProtobuf|HTTPJSON|HTTPJSONIter)$' -benchmem -count 6 . >"$2/rows.txt"
+    ;;
+  flow) # two mechanisms of HTTP/2, in ten processes each
+    mkdir "$2"
+    go -C study test -c -o "$tests.flow" ./flow
+    for _ in $(rounds 10); do
+      GOMAXPROCS=1 rows "$tests.flow" -test.run '^$' -test.bench '^BenchmarkHeader$' -test.benchtime 300ms
+    done >"$2/header.txt"
+    rows "$tests.flow" -test.run '^$' -test.bench '^BenchmarkHeld$' -test.benchtime 1x >"$2/held.txt"
+    ;;
+  steps) # counts of payloads on both sides of 1,024 bytes
+    mkdir "$2"
+    for payload in 950B 1kB; do
+      rpcbench run -max-counts 100 -payload $payload grpcprotobuf >"$2/$payload.txt"
+    done
+    ;;
   windows) # what the two options of tuned are worth, and what a fixed window does over a link and to large messages
     mkdir "$2"
     rpcbench run -thorough -time 3s -workloads small -base grpcprotobuf.windows -out "$2/workers" grpcprotobuf.tuned
@@ -186,23 +228,10 @@ measure() { # a part, and the folder to make
     ;;
   own) # three public APIs, whose .proto files come with Go modules
     mkdir "$2"
-    public=internal/scaffold/testdata/public
-    dir() { go -C $public list -m -f '{{.Dir}}' "$1"; }
-    go -C $public mod download
-    imports=$(mktemp -d) # etcd's files import each other below etcd/api
-    mkdir -p "$imports/etcd/etcd"
-    ln -s "$(dir go.etcd.io/etcd/api/v3)" "$imports/etcd/etcd/api"
-    ln -s "$(dir cel.dev/expr)/proto" "$imports/cel"
-    ln -s "$(dir k8s.io/cri-api)/pkg/apis/runtime/v1" "$imports/cri"
-    own() { # folder, file, call
-      rpcbench run -thorough -I "$imports/$1" -proto "$2" -call "$3" -request $public/"$1"/request.json \
-        -reply $public/"$1"/reply.json -time 5s -out "$folder/$1"
-    }
-    folder=$2
-    own etcd etcd/api/etcdserverpb/rpc.proto etcdserverpb.KV/Txn
-    own cel cel/expr/conformance/conformance_service.proto cel.expr.conformance.ConformanceService/Check
-    own cri api.proto runtime.v1.RuntimeService/ListContainers
-    rm -r "$imports"
+    public etcd etcd/api/etcdserverpb/rpc.proto etcdserverpb.KV/Txn -thorough -time 5s -out "$2/etcd"
+    public cel cel/expr/conformance/conformance_service.proto cel.expr.conformance.ConformanceService/Check \
+      -thorough -time 5s -out "$2/cel"
+    public cri api.proto runtime.v1.RuntimeService/ListContainers -thorough -time 5s -out "$2/cri"
     ;;
   grpc-go)
     rpcbench run -workloads small,structured-10kB -base grpcprotobuf -out "$2" \

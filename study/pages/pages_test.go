@@ -295,7 +295,6 @@ var (
 		"docs/method.md.tmpl":      "37%, 3%, 3.2%, 4%, 5%, 10%, 12%, 90%, 1.96 times, 64 times, 8 kB, 400 ms",
 		"docs/own-message.md.tmpl": "9%",
 		"docs/profile.md.tmpl":     "30%",
-		"docs/workloads.md.tmpl":   "15.4 kB, 11.4 kB",
 		"study/claims.md.tmpl":     "30%, 70%",
 		"study/releases.md.tmpl":   "1.6 times, 256 kB, 1.1 MB",
 	}

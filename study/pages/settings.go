@@ -1,0 +1,79 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// quantities are what a table of settings may show: a ratio to the base of the same run, or what was counted or read of
+// a call. Of the base itself there is no ratio.
+var quantities = map[string]struct{ of, base func(report.Led) string }{
+	"CPU": {of: decided},
+	"median": {of: func(a report.Led) string {
+		a.Figure = a.Waits(a.Percentiles.P50)
+		return decided(a)
+	}},
+	"writes": {
+		of:   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
+		base: func(a report.Led) string { return fmt.Sprintf("%.2f", a.BaseFacts.Writes) },
+	},
+	"switches": {
+		of:   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().StackLoad.Switches) },
+		base: func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().BaseLoad.Switches) },
+	},
+}
+
+// decided is a ratio with its interval, and a word if nothing is decided.
+func decided(a report.Led) string {
+	if a.Verdict == verdict.Less || a.Verdict == verdict.More || a.Ratio == 0 {
+		return sized(a)
+	}
+	return sized(a) + " " + report.Says(a.Verdict)
+}
+
+// settingsTable compares settings of a stack: a row for each load of sweeps, and a column for each quantity of each
+// stack. It takes quantities, stacks, and for each sweep its folder and how the table calls its messages.
+func (m *maker) settingsTable(of []string) string {
+	type row struct {
+		calls, dir string
+		report.Answer
+	}
+	stacks, t := strings.Fields(of[1]), new(table.Table)
+	var rows []row
+	for sweeps := of[2:]; len(sweeps) > 1; sweeps = sweeps[2:] {
+		for _, a := range m.run(sweeps[0]).Of(stacks[0]) {
+			load := a.Value
+			if load != report.Saturated {
+				load += " a second"
+			}
+			rows = append(rows, row{sweeps[1] + ", " + load, sweeps[0], a})
+		}
+	}
+	columns := []table.Of[row]{text("calls", func(r row) string { return r.calls })}
+	for name := range strings.FieldsSeq(of[0]) {
+		shown, known := quantities[name]
+		if !known {
+			fail("a table of settings has no quantity %q", name)
+		}
+		if shown.base != nil {
+			columns = append(columns, figure(name+": JSON", func(r row) string {
+				return shown.base(*m.led(r.dir, r.Workload, stacks[0]))
+			}))
+		}
+		for _, stack := range stacks {
+			columns = append(columns, figure(name+": "+code(stack), func(r row) string {
+				return shown.of(*m.led(r.dir, r.Workload, stack))
+			}))
+		}
+	}
+	table.Fill(t, rows, columns...)
+	var all []report.Led
+	for _, r := range rows {
+		all = append(all, *m.led(r.dir, r.Workload, stacks[0]))
+	}
+	return t.Markdown() + "\n" + m.caption(of[2], how(m.run(of[2]).Base, all), all)
+}
