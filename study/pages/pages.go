@@ -120,7 +120,7 @@ func (m *maker) functions() template.FuncMap {
 		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
 		"ratio": ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
-		"sum": func(a, b float64) float64 { return a + b },
+		"sum":    func(a, b float64) float64 { return a + b },
 		"center": func(file, row, unit string) float64 { return m.summary(unit, file, row).Center },
 
 		// Tables, and a picture.
