@@ -21,7 +21,8 @@ func Fastest() rpcbench.Stack {
 	return httpapi.Stack("httpjsoniter.fastest", "http/json", jsoniter.Fastest(), binding.Plain(), httpapi.Options{})
 }
 
-// Of makes a stack that serves and calls a method of your own as New does, with plain structs.
+// Of makes a stack that serves and calls a method of your own as New does, with plain structs. json-iterator ignores
+// the tag omitzero and writes small floats as 1e-07, so its JSON may differ from that of httpjson.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := binding.Plain()
 	return httpapi.Of("httpjsoniter", "http/json", binding.Structs(jsoniter.Compatible()), m, api.FromError, api.ToError,

@@ -221,11 +221,10 @@ func TestExplainOfAPipeIsInterrupted(t *testing.T) {
 	require.NoError(t, to.Close())
 }
 
-// TestServicesPage: docs/service.md and study/service.md have the sentences of the profiles, and the latter has how to
-// check them by hand.
+// TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
 func TestServicesPage(t *testing.T) {
 	const dir = "../explain/layers/testdata/services/"
-	page, proofs := read(t, "../../docs/service.md"), read(t, "../../study/service.md")
+	page := read(t, "../../docs/service.md")
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 3)
@@ -235,8 +234,8 @@ func TestServicesPage(t *testing.T) {
 		require.NoError(t, err)
 		_, said, _ := strings.Cut(out, "\n\n")
 		said, _, _ = strings.Cut(said, "\n\n")
-		_, rest, found := strings.Cut(page+proofs, "<!-- "+name+" -->\n")
-		require.True(t, found, "no page has a place for %s", name)
+		_, rest, found := strings.Cut(page, "<!-- "+name+" -->\n")
+		require.True(t, found, "the page has no place for %s", name)
 		shown, _, _ := strings.Cut(rest, "\n<!-- /"+name+" -->")
 		require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(said, "\n  ", " "), ". ", ".\n"), shown, "the "+
 			"sentences of %s", name)
@@ -259,7 +258,7 @@ func TestServicesPage(t *testing.T) {
 			}
 		}
 		byHand, rows := 0.0, regexp.MustCompile("(?m)^\\| "+name+" \\| ([+−]) \\| `(.*)` \\| (.*) s \\|$")
-		for _, m := range rows.FindAllStringSubmatch(proofs, -1) {
+		for _, m := range rows.FindAllStringSubmatch(page, -1) {
 			cpu := float64(cumulative[m[2]]) / 1e9
 			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
 			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]

@@ -16,7 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-var update = flag.Bool("update", false, "write the tables in testdata that study/method.md cites")
+var update = flag.Bool("update", false, "write the tables in testdata that docs/method.md cites")
 
 func thawed(t *testing.T) []frozen.Comparison {
 	t.Helper()
@@ -149,7 +149,7 @@ func regression(x, y []float64) (slope, se float64) {
 	return slope, math.Sqrt(rest / (n - 2) / xx)
 }
 
-// written compares a table with the file of that name in testdata, which study/method.md cites.
+// written compares a table with the file of that name in testdata, which docs/method.md cites.
 func written(t *testing.T, name, table string) {
 	t.Helper()
 	file := "testdata/" + name + ".md"

@@ -5,7 +5,7 @@ package verdict
 
 import "math"
 
-// The numbers of the rule. study/method.md says what they were chosen by. The study tries them on records.
+// The numbers of the rule. docs/method.md says what they were chosen by. The study tries them on records.
 const (
 	// Fewest is how many processes a verdict takes at least.
 	Fewest = 6
@@ -84,7 +84,7 @@ type Ratios struct {
 const Estimator = "geometric mean of the ratios to the base and to its copy"
 
 // Estimate is the stack's ratio: the geometric mean of that to the base and that to its copy. Over processes that
-// varies less than the ratio to the base alone: by an eighth in the records of study/method.md. Where the copy is what
+// varies less than the ratio to the base alone: by an eighth in the records of docs/method.md. Where the copy is what
 // is compared, it is the copy's ratio.
 func (r Ratios) Estimate() float64 {
 	if r.ToCopy > 0 {

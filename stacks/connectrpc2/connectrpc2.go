@@ -3,7 +3,7 @@
 //
 // Every server answers the Connect, gRPC and gRPC-Web protocols, in protobuf and JSON. The function that makes the
 // stack decides which of them its client speaks. Stacks over HTTP/2 also have streams. A string that is not UTF-8 is
-// refused.
+// refused. Unlike version 1, version 2 runs the handler of a call whose timeout is 0.
 package connectrpc2
 
 import (

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the tables in testdata that docs/method.md and study/method.md cite")
+	update = flag.Bool("update", false, "write the tables in testdata that docs/method.md cites")
 	freeze = flag.Bool("freeze", false, "write the processes of the calibrations that the arguments name")
 )
 
@@ -106,7 +106,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestCalibrationTable: study/method.md links the figures of the calibrations of several layouts, by the present rule.
+// TestCalibrationTable: docs/method.md links the figures of the calibrations of several layouts, by the present rule.
 // -v prints those of one build.
 func TestCalibrationTable(t *testing.T) {
 	var layouts, oneBuild []frozen.Comparison

@@ -42,7 +42,8 @@ func goccyJSON() codec.Codec {
 }
 
 // messagePack is for trusted input only. Version 5.4.1 allocates byte slices and arrays by their declared length: a few
-// bytes can ask for 4 or 64 GiB. It skips unknown values by recursion without a limit.
+// bytes can ask for 4 or 64 GiB. It skips unknown values by recursion without a limit. By default it writes int32 and
+// int64 in 5 and 9 bytes, and a number too large for its field keeps its low bits.
 func messagePack() codec.Codec {
 	t := zeroAndUTF8("github.com/vmihailenco/msgpack/v5")
 	return library{"application/vnd.msgpack", msgpack.Marshal, msgpack.Unmarshal, t}

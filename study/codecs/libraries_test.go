@@ -3,9 +3,11 @@ package codecs_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bytedance/sonic"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
@@ -32,6 +34,12 @@ func named(t *testing.T, name string) codec.Codec { return rowOf(t, name).New() 
 func TestGoccyIsAsEncodingJSON(t *testing.T) { asEncodingJSON(t, named(t, "goccy")) }
 
 func TestJSONIterIsAsEncodingJSON(t *testing.T) { asEncodingJSON(t, named(t, "jsoniter")) }
+
+// TestSonicHasRowsOfItsOwn: where sonic is encoding/json, as earlier releases were with Go 1.27, no row has its name.
+func TestSonicHasRowsOfItsOwn(t *testing.T) {
+	require.Equal(t, sonic.APIKind == sonic.UseSonicJSON,
+		slices.ContainsFunc(rows(), func(row codecs.Row) bool { return row.Name == "sonic" }))
+}
 
 // A field without the tag would have its Go name, and be there when it is zero.
 func TestMsgpackNames(t *testing.T) {

@@ -60,7 +60,7 @@ func inverse(r reading) reading {
 }
 
 // apart compares two medians. They are not paired: the machine may have changed between their runs. The interval is
-// from the lower end of the one by the upper end of the other to the reverse, so it is wider than 95 %.
+// from the lower end of the one by the upper end of the other to the reverse, so it is wider than 95%.
 func apart(x, y benchmath.Summary) reading {
 	return reading{value: x.Center / y.Center, lo: x.Lo / y.Hi, hi: x.Hi / y.Lo}
 }
@@ -149,9 +149,9 @@ func (c *claims) In(dir string) string {
 	return ""
 }
 
-// elsewhere says in what a record differs from the page's folder: Go, the machine and the day.
+// elsewhere says in what a record differs from the page's folder: Go, the machine, its CPUs and the day.
 func (c *claims) elsewhere(s report.Summary) (said string) {
-	for _, name := range []string{"go", "cpu", "date"} {
+	for _, name := range []string{"go", "cpu", "cores", "date"} {
 		is := noted(s, name)
 		if is == "" || is == noted(c.home, name) {
 			continue
@@ -160,7 +160,9 @@ func (c *claims) elsewhere(s report.Summary) (said string) {
 		case "go":
 			is = strings.Replace(is, "go", "Go ", 1)
 		case "cpu":
-			is = strings.ReplaceAll(is, "-", " ")
+			is = strings.TrimSuffix(strings.ReplaceAll(strings.ReplaceAll(is, "-", " "), "(R)", ""), " Processor")
+		case "cores":
+			is += " CPUs"
 		}
 		said += ", " + is
 	}
@@ -181,7 +183,7 @@ func (c *claims) add(claim int, words, of string, s report.Summary, r reading, s
 		figure = "**" + figure + "**"
 	}
 	if r.inNoise() && r.verdict() == "undecided" {
-		figure += fmt.Sprintf(" [noise floor %.1f %%]", 100*r.floor)
+		figure += fmt.Sprintf(" [noise floor %.1f%%]", 100*r.floor)
 	}
 	c.rows[row].readings = append(c.rows[row].readings, r)
 	c.rows[row].cells = append(c.rows[row].cells, of+c.elsewhere(s)+": "+figure)
@@ -205,20 +207,23 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 		r = taken(what, a)
 	case b != nil && other.Base == over:
 		r, s, a = inverse(taken(what, b)), other, b
-	case a != nil && b != nil && s.Base == other.Base && what == "time":
+	case a != nil && b != nil && s.Base == other.Base && (what == "time" || what == "calls a second"):
 		r = paired(quotient(a, b))
 		r.floor = max(a.NoiseFloor, b.NoiseFloor)
+		if what != "time" {
+			r = inverse(r)
+		}
 	default:
 		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
 	}
-	words := fmt.Sprintf("%s, %s to %s", what, report.Label(over), report.Label(under))
+	words := fmt.Sprintf("%s, %s / %s", what, report.Label(over), report.Label(under))
 	return c.add(claim, words, workload(a.Answer), s, r, said)
 }
 
 // workload is the name of a workload of the list, or what another one does.
 func workload(a report.Answer) string {
 	if strings.Contains(a.Workload, ".") {
-		return a.Does
+		return strings.Replace(a.Does, "client and server in two processes", "two processes", 1)
 	}
 	return code(a.Workload)
 }
@@ -234,6 +239,8 @@ func taken(what string, a *report.Led) reading {
 		return reading{value: p.P50.Ratio, lo: p.P50.Lo, hi: p.P50.Hi, floor: a.NoiseFloor}
 	case "p95":
 		return reading{value: p.P95.Ratio, lo: p.P95.Lo, hi: p.P95.Hi, floor: a.NoiseFloor}
+	case "p99":
+		return reading{value: p.P99.Ratio, lo: p.P99.Lo, hi: p.P99.Hi, floor: a.NoiseFloor}
 	case "bytes on the wire":
 		return exact((a.Facts.Sent + a.Facts.Received) / (a.BaseFacts.Sent + a.BaseFacts.Received))
 	case "allocations":
@@ -251,7 +258,27 @@ func (c *claims) Message(claim int, said claimed) string {
 	s, _ := c.m.first(c.dir, "stream", "grpcprotobuf")
 	r := paired(quotient(unary, stream))
 	r.floor = max(unary.NoiseFloor, stream.NoiseFloor)
-	return c.add(claim, "time of a message, unary call to stream", code("small"), s, r, said)
+	return c.add(claim, "time of a message, unary call / stream", code("small"), s, r, said)
+}
+
+// Connections compares a stack's calls a second at two workloads of a folder, which differ in their connections. The
+// two were not paired, so the interval is the widest that the base's processes and both ratios allow.
+func (c *claims) Connections(claim int, many, few, stack string, said claimed) string {
+	limits := func(a *report.Led) benchmath.Summary {
+		if len(a.BasesNs) < 6 {
+			fail("%s has fewer than 6 processes at %s", c.dir, a.Workload)
+		}
+		base := benchmath.AssumeNothing.Summary(benchmath.NewSample(a.BasesNs, &benchmath.DefaultThresholds), 0.95)
+		return benchmath.Summary{Center: a.Paired(), Lo: base.Lo * a.Lo, Hi: base.Hi * a.Hi}
+	}
+	s, more := c.m.first(c.dir, many, stack)
+	one := c.m.answer(c.dir, few, stack)
+	if more == nil || more.OfCPU || one.OfCPU {
+		fail("%s has no calls a second of %s at %s and %s", c.dir, stack, many, few)
+	}
+	words := fmt.Sprintf("calls a second, %s on more connections / fewer", report.Label(stack))
+	of := fmt.Sprintf("%d callers, %d / %d", more.Callers(), more.Facts.Connections, one.Facts.Connections)
+	return c.add(claim, words, of, s, inverse(apart(limits(more), limits(one))), said)
 }
 
 // Codec compares the time of an op of one codec with that of the other, or the lengths of their bodies.
@@ -261,7 +288,7 @@ func (c *claims) Codec(claim int, op, message, over, under string, said claimed)
 	if op == "size" {
 		op, r = "bytes", exact(r.value)
 	}
-	return c.add(claim, fmt.Sprintf("%s, `%s` to `%s`", op, over, under), code(message), c.m.header(file), r, said)
+	return c.add(claim, fmt.Sprintf("%s, `%s` / `%s`", op, over, under), code(message), c.m.header(file), r, said)
 }
 
 // of are the figures of a claim.
@@ -281,6 +308,26 @@ func (c *claims) Verdict(claim int) string {
 	}
 	c.shown[claim] = overall(c.of(claim))
 	return c.shown[claim]
+}
+
+// Here is the range of the figures of each comparison that a claim has.
+func (c *claims) Here(claim int) string {
+	var all []string
+	for _, row := range c.rows {
+		if row.claim != claim {
+			continue
+		}
+		least, most := row.readings[0].value, row.readings[0].value
+		for _, r := range row.readings {
+			least, most = min(least, r.value), max(most, r.value)
+		}
+		lo, hi := fmt.Sprintf("%.2f", least), fmt.Sprintf("–%.2f", most)
+		all = append(all, row.words+": "+lo+strings.TrimSuffix(hi, "–"+lo))
+	}
+	if all == nil {
+		fail("claim %d has no figure", claim)
+	}
+	return strings.Join(all, "; ")
 }
 
 // Count says how often each verdict is made, the most frequent one first, on a line each.

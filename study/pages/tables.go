@@ -384,7 +384,7 @@ func (m *maker) publicsTable(of []string) string {
 		}),
 		figure("JSON, B", body(0)), figure("protobuf, B", body(1)),
 	}
-	caption := "Ratios are of the CPU of gRPC to that of JSON, so wired:\n"
+	caption := "Ratios are gRPC's CPU divided by JSON's:\n"
 	for _, w := range works {
 		columns = append(columns, text(w.Does, func(dir string) string {
 			a := m.led(dir, w.Workload, "grpcprotobuf")

@@ -372,18 +372,57 @@ func TestPicture(t *testing.T) {
 // TestRecordsOfClaims: a figure from elsewhere than the page's folder says in what its record differs.
 func TestRecordsOfClaims(t *testing.T) {
 	root := another(t, func(s *report.Summary) {
-		s.Environment = []string{"cpu=Another-One", "cores=2", "go=go1.27.4", "date=2026-11-25"}
+		s.Environment = []string{"cpu=Another-One(R)", "cores=4", "go=go1.27.4", "date=2026-11-25"}
 	})
 	rows, err := os.ReadFile(root + "/noisy/codecs/rows.txt")
 	require.NoError(t, err)
 	write(t, root, "later/codecs/rows.txt", "cores: 2\n# date=2026-12-01 go=go1.28 cpu=A-Machine\n"+string(rows))
 	for figure, want := range map[string]string{
-		`$c.Call 1 "time" "small-1-caller" "grpcprotobuf" "httpjson" (above 1)`: "`small-1-caller`, Go 1.27.4, Another One, 2026-11-25: ",
+		`$c.Call 1 "time" "small-1-caller" "grpcprotobuf" "httpjson" (above 1)`: "`small-1-caller`, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: ",
 		`$c.Codec 1 "marshal" "user" "json" "protobuf" (above 1)`:               "`user`, Go 1.28, 2026-12-01: ",
 	} {
 		folder := map[bool]string{true: "more", false: "later"}[strings.Contains(figure, "Call")]
 		made := filled(t, root, `$c := claims "quiet"}}{{$c.In "`+folder+`"}}{{`+figure+`}}{{$c.Verdict 1}}{{$c.Figures`)
 		require.Contains(t, made, "| "+want)
+	}
+}
+
+// TestConnectionsOfClaims: a stack's calls a second on more connections are compared with its own on fewer, by all that
+// base and ratio varied.
+func TestConnectionsOfClaims(t *testing.T) {
+	root := record(t)
+	pair := func(folder string, processes int, change func(a *report.Answer)) {
+		again(t, root, "rates", folder, func(s *report.Summary) {
+			s.Answers = []report.Answer{s.Answers[0], s.Answers[0]}
+			for i := range s.Answers {
+				a := &s.Answers[i]
+				a.Does, a.Workload = []string{"8 callers, 1 connection", "8 callers, 4 connections"}[i], []string{"few", "many"}[i]
+				a.Time = verdict.Figure{Verdict: verdict.Less, Ratio: 0.5, Lo: 0.4, Hi: 0.8,
+					BaseNs: []float64{300, 100}[i]}
+				a.Time.BasesNs = slices.Repeat([]float64{a.Time.BaseNs}, processes)
+				facts := *a.Facts
+				facts.Connections = []int64{1, 4}[i]
+				a.Facts = &facts
+			}
+			change(&s.Answers[1])
+		})
+	}
+	of := func(folder string) (string, error) {
+		return fill(root, `{{$c := claims "`+folder+`"}}{{$c.Connections 1 "many" "few" "grpcprotobuf" (above 1)}}`+
+			`{{$c.Verdict 1}}; {{$c.Here 1}}; {{$c.Figures}}`)
+	}
+	pair("eight", 8, func(*report.Answer) {})
+	made, err := of("eight")
+	require.NoError(t, err)
+	require.Contains(t, made, "holds; calls a second, gRPC on more connections / fewer: 3.00; ")
+	require.Contains(t, made, "| 8 callers, 4 / 1: **3.00 (1.50–6.00)** |")
+	for folder, change := range map[string]func(a *report.Answer){
+		"has fewer than 6 processes at many": func(*report.Answer) {},
+		"has no calls a second of":           func(a *report.Answer) { a.Time = verdict.Figure{} },
+	} {
+		pair(folder, map[bool]int{true: 5, false: 8}[strings.Contains(folder, "fewer")], change)
+		_, err := of(folder)
+		require.ErrorContains(t, err, folder)
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 // share a bad hour of the machine.
 //
 // What is undecided then goes on while there is time, the nearest to a verdict first. What was disturbed comes after.
-// There are twice as many processes at most. study/method.md says what that does to intervals and verdicts.
+// There are twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
 type Campaign struct {
 	Plan        verdict.Plan
 	Comparisons []*Comparison

@@ -486,7 +486,7 @@ func TestUnseenHandlers(t *testing.T) {
 	require.Empty(t, s.Unseen)
 }
 
-// Profiles of servers from elsewhere are in testdata/services. study/service.md says how they were made.
+// Profiles of servers from elsewhere are in testdata/services. docs/service.md says how they were made.
 func TestRulesKnowServices(t *testing.T) {
 	files, err := filepath.Glob("testdata/services/*.pprof")
 	require.NoError(t, err)

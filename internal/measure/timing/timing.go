@@ -7,7 +7,7 @@
 // the median over blocks.
 //
 // A ratio is that of one process: another has another memory layout and other luck. Package versus makes an interval of
-// several. docs/method.md explains the method, and study/method.md has its calibrations and sources.
+// several. docs/method.md explains the method, and its appendix has calibrations and sources.
 package timing
 
 import (
