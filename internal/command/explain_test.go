@@ -29,8 +29,8 @@ import (
 
 // knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round,
 // and of every later stack in 50 samples more.
-func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
-	for i, arm := range spec.Arms {
+func knownExplained(arms []string, rounds int64) (all []versus.Explained) {
+	for i, arm := range arms {
 		samples := 100 + 50*int64(i)
 		part := layers.Part{Layer: layers.Other, Side: "client", Function: "shop." + arm, Samples: samples * rounds,
 			CPU: time.Duration(samples*rounds) * 10 * time.Millisecond}
@@ -138,7 +138,7 @@ func TestExplainIsInterrupted(t *testing.T) {
 	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], testkit.Variable+"=")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(testkit.Asked[versus.Spec](children)) == 2 }, time.Minute,
+	require.Eventually(t, func() bool { return len(testkit.Asked[question](children)) == 2 }, time.Minute,
 		10*time.Millisecond, "the second process")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())

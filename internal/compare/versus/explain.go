@@ -3,13 +3,14 @@ package versus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/pprof"
 	"time"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -25,21 +26,33 @@ type Explained struct {
 	Wall, CPU time.Duration // of Calls; CPU is 0 if the system does not tell
 }
 
-// Explain measures the arms of spec in a process of the program, in as many rounds as spec has blocks. In a round each
-// arm has its turn, so that drift of the machine meets all alike. It returns what it found of each arm. With an error
-// come the rounds before it, and nil if there are none.
-func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, err error) {
+// Rounds are what a process explains. In a round each arm has its turn, so that drift of the machine meets all alike. A
+// child reads what has a name in JSON.
+type Rounds struct {
+	Arms     []string          `json:"arms"` // names of stacks
+	Workload workload.Workload `json:"workload"`
+	Slice    time.Duration     `json:"slice"` // of an arm in a round: one with the profiler, and one without
+
+	Number int `json:"-"`
+	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
+
+	path string // of the program; "" is this one. Tests have others
+}
+
+// Explain has a process of this program measure rounds. It returns what that found of each arm. With an error come the
+// rounds before it, and nil if there are none.
+func Explain(ctx context.Context, r Rounds) (all []Explained, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	spec.Profiled = true
-	c, err := program.start(ctx, spec)
+	c, err := child.Command{Path: r.path, Does: child.Profiles, Procs: r.Procs, Asked: r, Files: r.Workload.Unix,
+		Limit: 10 * time.Minute}.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for range spec.Blocks {
+	for range r.Number {
 		var sums []Explained
-		if err = c.Ask("", &sums); err == nil && len(sums) != len(spec.Arms) {
-			err = errNoBlock
+		if err = c.Ask("", &sums); err == nil && len(sums) != len(r.Arms) {
+			err = errors.New("a child answered with something else than a round")
 		}
 		if err != nil {
 			cancel() // which kills it
@@ -51,9 +64,17 @@ func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, 
 	return all, c.End()
 }
 
-// explain is the child's side of Explain. For each line it measures a round, and writes the sums of all rounds so far.
-func explain(ctx context.Context, w workload.Workload, length time.Duration, stacks []rpcbench.Stack,
-	lines <-chan []byte, answer func(any) error) (err error) {
+// Profiling is the job of a child that explains: the child's side of Explain. For each line it measures a round, and
+// its answers are the sums of all rounds so far.
+func Profiling() child.Job { return child.NewJob(explain) }
+
+func explain(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan []byte,
+	answer func(any) error) (err error) {
+	stacks, err := known.Named(asked.Arms)
+	if err != nil {
+		return err
+	}
+	w := asked.Workload
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
 	w.Apart = false // one profile has both sides
@@ -76,7 +97,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	}
 	for last := false; err == nil && <-lines != nil; last = !last {
 		for i, o := range open {
-			if err := sums[i].turn(ctx, o, stacks[i].Name, length, last); err != nil {
+			if err := sums[i].turn(ctx, o, stacks[i].Name, asked.Slice, last); err != nil {
 				return err
 			}
 		}
