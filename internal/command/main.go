@@ -18,6 +18,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -62,7 +63,7 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 // jobs are what this program does as a child of itself or of another build.
 func jobs() map[string]child.Job {
 	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
-		child.Counts: versus.Counting(), child.Profiles: versus.Profiling(), child.Holds: idle.Holding()}
+		child.Counts: versus.Counting(), child.Profiles: explain.Profiling(), child.Holds: idle.Holding()}
 }
 
 // untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.

@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 func jobs() map[string]child.Job {
-	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: Measuring(), child.Counts: Counting(),
-		child.Profiles: Profiling()}
+	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: Measuring(), child.Counts: Counting()}
 }
 
 func find(name string) (rpcbench.Stack, error) {

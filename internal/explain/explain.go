@@ -1,4 +1,6 @@
-package versus
+// Package explain measures stacks under the profiler and without it, in turn, in a process of its own. Package layers
+// splits the profiles.
+package explain
 
 import (
 	"cmp"

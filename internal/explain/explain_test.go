@@ -1,7 +1,8 @@
-package versus
+package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,13 +13,40 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
+
+// TestMain is also the process that Explain starts.
+func TestMain(m *testing.M) {
+	switch done, err := child.Serve(os.Stdin, os.Stdout, find, map[string]child.Job{child.Profiles: Profiling()}); {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	case !done:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+func find(name string) (rpcbench.Stack, error) {
+	switch name {
+	case "rawtcp", "procs" + fmt.Sprint(runtime.GOMAXPROCS(0)): // known only to a process of so many
+		return rawtcp.New(), nil
+	case "hangs":
+		return testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+			return testkit.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
+				return func(context.Context) error { select {} }
+			})
+		}), nil
+	}
+	return rpcbench.Stack{}, errors.New("no stack is called " + name)
+}
 
 // The rounds before a failure are kept, and a child that says something else is ended.
 func TestExplainFails(t *testing.T) {
