@@ -40,7 +40,7 @@ const closedLoop = "%s is explained without its rate: each of %d callers calls a
 // explanation is a call of one stack, split among layers.
 type explanation struct {
 	Name      string
-	processes []explain.Explained // or a profile that was read
+	processes []explain.Process // or a profile that was read
 }
 
 func explainCommand(p program, stdout, stderr io.Writer) command {
@@ -276,7 +276,7 @@ func (p program) explain(ctx context.Context, asked explain.Rounds, length, time
 			case s.Calls == 0 && len(args) > 1:
 				return nil, wrong("explain: %s is the profile of a service, whose calls nobody counted: give it alone", arg)
 			}
-			e.Name, e.processes = s.Row, []explain.Explained{{Profile: s}}
+			e.Name, e.processes = s.Row, []explain.Process{{Profile: s}}
 		}
 		all = append(all, e)
 	}
@@ -284,7 +284,7 @@ func (p program) explain(ctx context.Context, asked explain.Rounds, length, time
 	takes := each * time.Duration(len(measured))
 	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
 		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left)
-		found, err := explain.Explain(ctx, asked)
+		found, err := explain.Measure(ctx, asked)
 		for i, one := range found {
 			measured[i].processes = append(measured[i].processes, one)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
-// Explained is what a process has found of a stack, with the profiler and without.
-type Explained struct {
+// Process is what a process has found of a stack, with the profiler and without.
+type Process struct {
 	Profile layers.Split
 	Procs   int // GOMAXPROCS of the process
 
@@ -28,7 +28,7 @@ type Explained struct {
 	Wall, CPU time.Duration // of Calls; CPU is 0 if the system does not tell
 }
 
-// Rounds are what a process explains. In a round each arm has its turn, so that drift of the machine meets all alike. A
+// Rounds are what a process measures. In a round each arm has its turn, so that drift of the machine meets all alike. A
 // child reads what has a name in JSON.
 type Rounds struct {
 	Arms     []string          `json:"arms"` // names of stacks
@@ -41,9 +41,9 @@ type Rounds struct {
 	path string // of the program; "" is this one. Tests have others
 }
 
-// Explain has a process of this program measure rounds. It returns what that found of each arm. With an error come the
+// Measure has a process of this program measure rounds. It returns what that found of each arm. With an error come the
 // rounds before it, and nil if there are none.
-func Explain(ctx context.Context, r Rounds) (all []Explained, err error) {
+func Measure(ctx context.Context, r Rounds) (all []Process, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := child.Command{Path: r.path, Does: child.Profiles, Procs: r.Procs, Asked: r, Files: r.Workload.Unix,
@@ -52,7 +52,7 @@ func Explain(ctx context.Context, r Rounds) (all []Explained, err error) {
 		return nil, err
 	}
 	for range r.Number {
-		var sums []Explained
+		var sums []Process
 		if err = c.Ask("", &sums); err == nil && len(sums) != len(r.Arms) {
 			err = errors.New("a child answered with something else than a round")
 		}
@@ -66,11 +66,11 @@ func Explain(ctx context.Context, r Rounds) (all []Explained, err error) {
 	return all, c.End()
 }
 
-// Profiling is the job of a child that explains: the child's side of Explain. For each line it measures a round, and
+// Profiling is the job of a child that explains: the child's side of Measure. For each line it measures a round, and
 // its answers are the sums of all rounds so far.
-func Profiling() child.Job { return child.NewJob(explain) }
+func Profiling() child.Job { return child.NewJob(measure) }
 
-func explain(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan []byte,
+func measure(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan []byte,
 	answer func(any) error) (err error) {
 	stacks, err := known.Named(asked.Arms)
 	if err != nil {
@@ -89,7 +89,7 @@ func explain(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan
 			err = cmp.Or(err, o.Close())
 		}
 	}()
-	sums := make([]Explained, len(stacks))
+	sums := make([]Process, len(stacks))
 	for i, s := range stacks {
 		o, err := w.Open(labelled, s, workload.Setup{})
 		if err != nil {
@@ -110,7 +110,7 @@ func explain(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan
 
 // turn measures a stack once without and once with the profiler, in the order that last tells. Calls that don't count
 // come first: the stack before has left its garbage and its caches.
-func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
+func (e *Process) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
 	lead := length / 5
 	for _, profiled := range []bool{!last, last} {
 		var recording *layers.Recording

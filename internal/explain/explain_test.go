@@ -23,7 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// TestMain is also the process that Explain starts.
+// TestMain is also the process that Measure starts.
 func TestMain(m *testing.M) {
 	switch done, err := child.Serve(os.Stdin, os.Stdout, find, map[string]child.Job{child.Profiles: Profiling()}); {
 	case err != nil:
@@ -49,7 +49,7 @@ func find(name string) (rpcbench.Stack, error) {
 }
 
 // The rounds before a failure are kept, and a child that says something else is ended.
-func TestExplainFails(t *testing.T) {
+func TestMeasureFails(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the children are shell scripts")
 	}
@@ -69,7 +69,7 @@ func TestExplainFails(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
 			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 6; read spec\n"+test.script+"\n"), 0o700))
-			found, err := Explain(t.Context(), Rounds{Arms: []string{"a", "b"}, Number: 2, path: script})
+			found, err := Measure(t.Context(), Rounds{Arms: []string{"a", "b"}, Number: 2, path: script})
 			require.EqualError(t, err, test.want)
 			if test.calls == 0 {
 				require.Empty(t, found)
@@ -79,31 +79,31 @@ func TestExplainFails(t *testing.T) {
 			require.Equal(t, test.calls, found[1].Calls)
 		})
 	}
-	_, err := Explain(t.Context(), Rounds{Arms: []string{"rawtcp", "httpjsno"}, Number: 1})
+	_, err := Measure(t.Context(), Rounds{Arms: []string{"rawtcp", "httpjsno"}, Number: 1})
 	require.EqualError(t, err, "no stack is called httpjsno")
-	_, err = Explain(t.Context(), Rounds{Arms: []string{"rawtcp"}, Number: 1, path: "/nonexistent/rpcbench"})
+	_, err = Measure(t.Context(), Rounds{Arms: []string{"rawtcp"}, Number: 1, path: "/nonexistent/rpcbench"})
 	require.ErrorContains(t, err, "/nonexistent/rpcbench: ")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Explain(ctx, Rounds{Arms: []string{"hangs"}, Number: 1})
+	_, err = Measure(ctx, Rounds{Arms: []string{"hangs"}, Number: 1})
 	require.Error(t, err)
 	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
 
 // An explained process has its own GOMAXPROCS, and each round adds to what is known of each arm.
-func TestExplain(t *testing.T) {
+func TestMeasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
 	const procs = 3 // of both sides, also of a workload that is apart or at a rate
 	s := Rounds{Arms: []string{"rawtcp", fmt.Sprintf("procs%d", procs)}, Slice: 150 * time.Millisecond, Procs: procs,
 		Number: 2, Workload: workload.Workload{Apart: true, Rate: 1000, Callers: 3}}
-	var found []Explained
+	var found []Process
 	var err error
 	sides := map[string]int64{} // samples
 	for range 50 {              // a busy machine may leave the profiler without a sample, or without one of either side
 		clear(sides)
-		found, err = Explain(t.Context(), s)
+		found, err = Measure(t.Context(), s)
 		for _, e := range found {
 			for _, part := range e.Profile.Parts {
 				sides[part.Side] += part.Samples
@@ -135,7 +135,7 @@ func TestExplain(t *testing.T) {
 }
 
 // What is explained of several callers is divided by the calls that ended while it was measured.
-func TestExplainSeveralCallers(t *testing.T) {
+func TestSeveralCallers(t *testing.T) {
 	testkit.Alone(t)
 	var calls, inside, most atomic.Int64
 	stack := testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
@@ -153,10 +153,10 @@ func TestExplainSeveralCallers(t *testing.T) {
 	o, err := workload.Workload{Callers: 8}.Open(t.Context(), stack, workload.Setup{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
-	var e Explained
+	var e Process
 	var made int64
 	for range 20 { // a busy machine may leave the profiler without a sample, or without one of either side
-		e, made = Explained{}, -calls.Load()
+		e, made = Process{}, -calls.Load()
 		err = e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true)
 		if made += calls.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
 			break
