@@ -191,7 +191,7 @@ func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show sh
 			if one.Left != "" && one.TooFast() < 2 || p.servers != nil || facts[key] != nil || ctx.Err() != nil {
 				continue
 			}
-			seen, err := versus.Count(ctx, versus.Spec{Arms: []string{name}, Workload: w}, l.programs[build(name)][0])
+			seen, err := versus.Count(ctx, name, w, l.programs[build(name)][0])
 			if err == nil {
 				facts[key] = &seen
 				continue

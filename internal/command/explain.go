@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/explain"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -40,7 +40,7 @@ const closedLoop = "%s is explained without its rate: each of %d callers calls a
 // explanation is a call of one stack, split among layers.
 type explanation struct {
 	Name      string
-	processes []versus.Explained // or a profile that was read
+	processes []explain.Process // or a profile that was read
 }
 
 func explainCommand(p program, stdout, stderr io.Writer) command {
@@ -165,8 +165,8 @@ func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		}
 		defer func() { _ = os.Remove(o.folder) }() // unless a profile is in it
 	}
-	spec := versus.Spec{Workload: o.workload, Slice: turn, Procs: o.procs, Blocks: rounds}
-	all, err := o.explain(ctx, spec, o.length, o.timeout, o.args, progress(ctx, stderr))
+	asked := explain.Rounds{Workload: o.workload, Slice: turn, Procs: o.procs, Number: rounds}
+	all, err := o.explain(ctx, asked, o.length, o.timeout, o.args, progress(ctx, stderr))
 	none := func(e *explanation) bool { return len(e.processes) == 0 }
 	if len(all) == 0 || slices.ContainsFunc(all, none) {
 		return err // else an interrupted one has something to show
@@ -245,7 +245,7 @@ func isURL(arg string) bool {
 
 // explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
 // keeps what was measured before an error.
-func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout time.Duration, args []string,
+func (p program) explain(ctx context.Context, asked explain.Rounds, length, timeout time.Duration, args []string,
 	show show) (all []*explanation, err error) {
 	var measured []*explanation
 	for _, arg := range args {
@@ -255,7 +255,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 		elsewhere := isURL(arg) || arg == "-"
 		switch {
 		case unknown == nil:
-			measured, spec.Arms = append(measured, e), append(spec.Arms, arg)
+			measured, asked.Arms = append(measured, e), append(asked.Arms, arg)
 		case missing != nil && !elsewhere:
 			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
 		case !elsewhere && !info.Mode().IsRegular():
@@ -276,7 +276,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 			case s.Calls == 0 && len(args) > 1:
 				return nil, wrong("explain: %s is the profile of a service, whose calls nobody counted: give it alone", arg)
 			}
-			e.Name, e.processes = s.Row, []versus.Explained{{Profile: s}}
+			e.Name, e.processes = s.Row, []explain.Process{{Profile: s}}
 		}
 		all = append(all, e)
 	}
@@ -284,7 +284,7 @@ func (p program) explain(ctx context.Context, spec versus.Spec, length, timeout 
 	takes := each * time.Duration(len(measured))
 	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
 		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left)
-		found, err := versus.Explain(ctx, spec, versus.Program{})
+		found, err := explain.Measure(ctx, asked)
 		for i, one := range found {
 			measured[i].processes = append(measured[i].processes, one)
 		}

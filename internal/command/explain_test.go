@@ -22,19 +22,19 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round,
 // and of every later stack in 50 samples more.
-func knownExplained(spec versus.Spec, rounds int64) (all []versus.Explained) {
-	for i, arm := range spec.Arms {
+func knownExplained(arms []string, rounds int64) (all []explain.Process) {
+	for i, arm := range arms {
 		samples := 100 + 50*int64(i)
 		part := layers.Part{Layer: layers.Other, Side: "client", Function: "shop." + arm, Samples: samples * rounds,
 			CPU: time.Duration(samples*rounds) * 10 * time.Millisecond}
-		all = append(all, versus.Explained{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
+		all = append(all, explain.Process{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
 			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
 			CPU:        time.Duration(rounds) * time.Second / 2,
 			Recordings: slices.Repeat([][]byte{sampled("client", map[string]int64{part.Function: samples})}, int(rounds))})
@@ -52,7 +52,7 @@ func known(name string, samples map[layers.Part]int64, processes int64) *explana
 			p.Samples, p.CPU = n+2*i, time.Duration(n+2*i)*10*time.Millisecond
 			s.Parts = append(s.Parts, p)
 		}
-		e.processes = append(e.processes, versus.Explained{Profile: s})
+		e.processes = append(e.processes, explain.Process{Profile: s})
 	}
 	return e
 }
@@ -138,7 +138,7 @@ func TestExplainIsInterrupted(t *testing.T) {
 	children := strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], testkit.Variable+"=")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(testkit.Asked[versus.Spec](children)) == 2 }, time.Minute,
+	require.Eventually(t, func() bool { return len(testkit.Asked[question](children)) == 2 }, time.Minute,
 		10*time.Millisecond, "the second process")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())

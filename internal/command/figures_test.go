@@ -84,12 +84,9 @@ func countsOf(w workload.Workload, stack string) workload.Facts {
 	return f
 }
 
-// differing is what a child of allDiffer answers.
-func differing(before []testkit.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
+// differing is what a child of allDiffer measures.
+func differing(before []testkit.Question[question], spec versus.Spec, round int) timing.Record {
 	w, i := spec.Workload, 0
-	if spec.Counted {
-		return countsOf(w, spec.Arms[0]), nil
-	}
 	for _, q := range before {
 		if q.Spec.Workload == w && len(q.Spec.Arms) == len(spec.Arms) {
 			i++
@@ -116,7 +113,7 @@ func differing(before []testkit.Question[versus.Spec], spec versus.Spec, round i
 		}
 		r.Blocks[0], r.Latencies = append(r.Blocks[0], s), append(r.Latencies, l)
 	}
-	return r, nil
+	return r
 }
 
 // processesOf are the eight of a workload.
@@ -348,7 +345,7 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 		listed, err := workload.In(workload.Own(), name)
 		require.NoError(t, err)
 		w := listed.Workload
-		for _, q := range testkit.Asked[versus.Spec](children) {
+		for _, q := range testkit.Asked[question](children) {
 			if q.Spec.Workload.Name == name && len(q.Spec.Arms) == 3 {
 				w.Rate = q.Spec.Workload.Rate // which run has found
 			}

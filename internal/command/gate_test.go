@@ -156,7 +156,7 @@ func TestEqualBuildsCountTheSame(t *testing.T) {
 	for _, name := range []string{"httpjson", "grpcprotobuf"} {
 		var all []*report.Counts
 		for range 3 {
-			f, err := versus.Count(t.Context(), versus.Spec{Arms: []string{name + "@HEAD"}, Workload: w}, versus.Program{})
+			f, err := versus.Count(t.Context(), name+"@HEAD", w, versus.Program{})
 			require.NoError(t, err)
 			require.EqualValues(t, 1000, f.Calls)
 			all = append(all, (*report.Counts)(&f))

@@ -21,13 +21,13 @@ func holdKnown() bool {
 	if os.Getenv(testkit.Variable) == "" || os.Getenv(child.Variable) != child.Holds {
 		return false
 	}
-	var asked struct {
+	type question struct {
 		Stack, State, Addr string
 		Certificate        []byte
 		TLS                bool
 		Most               int
 	}
-	do := func(_ context.Context, lines <-chan []byte, say func(any) error) (err error) {
+	job := func(_ context.Context, _ child.Stacks, asked question, lines <-chan []byte, say func(any) error) (err error) {
 		if asked.State != string(idle.Connections) {
 			return fmt.Errorf("no %s: %w", asked.State, errors.ErrUnsupported)
 		}
@@ -42,7 +42,8 @@ func holdKnown() bool {
 		}
 		return err
 	}
-	if err := child.Answer(context.Background(), os.Stdin, os.Stdout, &asked, do); err != nil {
+	jobs := map[string]child.Job{child.Holds: child.NewJob(job)}
+	if _, err := child.Serve(os.Stdin, os.Stdout, nil, jobs); err != nil {
 		os.Exit(1)
 	}
 	return true

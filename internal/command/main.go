@@ -18,6 +18,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -31,10 +32,7 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 	}
 	err, done := p.check(os.Args[1:]), false
 	if err == nil {
-		done, err = idle.ServeChild(os.Stdin, os.Stdout, stacks)
-	}
-	if err == nil && !done {
-		done, err = versus.ServeChild(os.Stdin, os.Stdout, stacks)
+		done, err = child.Serve(os.Stdin, os.Stdout, child.List(stacks), jobs())
 	}
 	if err == nil && !done {
 		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
@@ -60,6 +58,12 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 		os.Exit(4)
 	}
 	os.Exit(1)
+}
+
+// jobs are what this program does as a child of itself or of another build.
+func jobs() map[string]child.Job {
+	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
+		child.Counts: versus.Counting(), child.Profiles: explain.Profiling(), child.Holds: idle.Holding()}
 }
 
 // untilSignal is a context that ends when the process is told to. Until stop is called, the signal itself ends nothing.

@@ -2,7 +2,9 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,12 +12,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,6 +27,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -93,6 +98,41 @@ func saved(t *testing.T) string {
 	require.NoError(t, s.Save(dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o600))
 	return dir
+}
+
+// TestJobs: a child does the job of each name, and refuses a question that has more than the job knows.
+func TestJobs(t *testing.T) {
+	all := map[string]struct {
+		asked map[string]any
+		says  string
+	}{
+		child.Serves:   {map[string]any{"stack": "rawtcp"}, `^\{"addr":"127\.0\.0\.1:\d+","accepted":0,"bytes":`},
+		child.Measures: {map[string]any{"arms": []string{"rawtcp", "rawtcp"}, "slice": time.Millisecond}, `"blocks":\[\[\[`},
+		child.Counts:   {map[string]any{"stack": "rawtcp"}, `^\{"calls":1000,`},
+		child.Profiles: {map[string]any{"arms": []string{"rawtcp"}, "slice": 200 * time.Millisecond}, `^\[\{"Profile":`},
+		child.Holds:    {map[string]any{"stack": "rawtcp", "state": idle.Connections, "most": 10}, `^\{"heap":`},
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(jobs())), slices.Collect(maps.Keys(all)))
+	for does, c := range all {
+		ask := func() (answer json.RawMessage, err error) {
+			p, err := child.Command{Does: does, Asked: c.asked, Limit: time.Minute}.Start(t.Context())
+			require.NoError(t, err)
+			err = p.Ask("", &answer)
+			return answer, cmp.Or(err, p.End())
+		}
+		answer, err := ask()
+		for range 50 { // a busy machine may leave the profiler without a sample
+			if err == nil || does != child.Profiles || !strings.Contains(err.Error(), "no sample") {
+				break
+			}
+			answer, err = ask()
+		}
+		require.NoError(t, err, does)
+		require.Regexp(t, c.says, string(answer), does)
+		c.asked["more"] = true
+		_, err = ask()
+		require.ErrorContains(t, err, `json: unknown field "more"`, does)
+	}
 }
 
 func TestOneLine(t *testing.T) {

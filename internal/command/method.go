@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -291,14 +291,14 @@ func (p plan) layers(ctx context.Context, show show) (string, error) {
 	}
 	single := func(w workload.Planned) bool { return !w.At(nil).Windowed() }
 	w := p.workloads[max(0, slices.IndexFunc(p.workloads, single))].At(nil)
-	spec := versus.Spec{Workload: w, Slice: turn, Procs: 1, Blocks: rounds}
-	all, err := p.explain(ctx, spec, p.explained(), 0, names, show)
+	asked := explain.Rounds{Workload: w, Slice: turn, Procs: 1, Number: rounds}
+	all, err := p.explain(ctx, asked, p.explained(), 0, names, show)
 	if err != nil {
 		return "", err
 	}
 	var said strings.Builder
-	if spec.Workload.Apart {
-		_ = say(&said, oneProcess, spec.Workload.Name) // to memory
+	if w.Apart {
+		_ = say(&said, oneProcess, w.Name) // to memory
 	}
 	for _, e := range all {
 		err = errors.Join(err, e.print(&said))

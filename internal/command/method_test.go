@@ -14,7 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -53,12 +53,12 @@ func TestLayersAreOfOneCaller(t *testing.T) {
 		made := planned(t, p, append(strings.Fields(typed), "-base", "base", "other", "third")...)
 		_, err := made.layers(t.Context(), func(string, time.Duration) {})
 		require.NoError(t, err)
-		asked := testkit.Asked[versus.Spec](children)
+		asked := testkit.Asked[question](children)
 		require.Len(t, asked, 2)
 		for _, q := range asked {
 			require.Equal(t, want+" base other", q.Spec.Workload.Name+" "+strings.Join(q.Spec.Arms, " "))
 			require.Equal(t, 1, q.GOMAXPROCS, typed)
-			require.True(t, q.Spec.Profiled)
+			require.Equal(t, child.Profiles, q.Does)
 			require.Equal(t, 500*time.Millisecond, q.Spec.Slice)
 		}
 	}

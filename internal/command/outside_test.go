@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -91,19 +92,27 @@ var (
 	errNoEcho    = fmt.Errorf("other: echo: %w", errors.ErrUnsupported)
 )
 
+// question is what a child is asked, whatever its job.
+type question struct {
+	versus.Spec
+	Stack string `json:"stack"` // that is counted
+}
+
 // knownAnswer is what a child answers. What real children do of their question is for the tests of
 // internal/compare/versus. The largest payloads fail, the third process of new connections does, and that of streams is
 // killed once. The stacks have no headers, and of messages the base alone has
 // echo.
-func knownAnswer(before []testkit.Question[versus.Spec], spec versus.Spec, round int) (any, error) {
-	if spec.Profiled {
-		return knownExplained(spec, int64(round)), nil
-	}
-	if os.Getenv(ofMethod) == allDiffer {
-		return differing(before, spec, round)
-	}
-	if spec.Counted {
-		return knownCounts(spec.Arms[0], spec.Workload)
+func knownAnswer(before []testkit.Question[question], q testkit.Question[question], round int) (any, error) {
+	spec := q.Spec.Spec
+	switch differs := os.Getenv(ofMethod) == allDiffer; {
+	case q.Does == child.Profiles:
+		return knownExplained(spec.Arms, int64(round)), nil
+	case q.Does == child.Counts && differs:
+		return countsOf(spec.Workload, q.Spec.Stack), nil
+	case q.Does == child.Counts:
+		return knownCounts(q.Spec.Stack, spec.Workload)
+	case differs:
+		return differing(before, spec, round), nil
 	}
 	i, took, halved := 0, time.Duration(0), false
 	for _, q := range before {
@@ -169,14 +178,14 @@ func TestRunOfKnownFigures(t *testing.T) {
 	var stdout bytes.Buffer
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
 		"small,bytes-10kB,small-apart", "-seed", "5", "-out", out, "other"}, &stdout, io.Discard))
-	said, log := stdout.String(), questions(testkit.Asked[versus.Spec](children))
+	said, log := stdout.String(), questions(testkit.Asked[question](children))
 	for _, line := range []string{"1 Name=small Procs=1", "1 Name=bytes-10kB Payload=10kB Procs=1",
 		fmt.Sprint(all, " Name=small-apart Apart=true")} {
 		require.Contains(t, log, "8 time 25ms base,base,other GOMAXPROCS="+line+"\n")
 	}
 	require.Equal(t, 3+6, strings.Count(log, "\n"), "and nothing else but counts")
 	seeds := map[uint64]int{} // each of the eight processes has its own, at each workload the same
-	for _, q := range testkit.Asked[versus.Spec](children) {
+	for _, q := range testkit.Asked[question](children) {
 		if len(q.Spec.Arms) == 3 {
 			seeds[q.Spec.Seed]++
 		}
@@ -248,8 +257,8 @@ func TestOrdinaryLoad(t *testing.T) {
 		require.Contains(t, stdout.String(), ", "+thousands(a.Rate)+" a second")
 	}
 	require.Len(t, rates, len(procs))
-	for _, q := range testkit.Asked[versus.Spec](children) {
-		arms, name := strings.Join(q.Spec.Arms, ","), q.Spec.Workload.Name
+	for _, q := range testkit.Asked[question](children) {
+		arms, name := strings.Join(q.Spec.Arms, ",")+q.Spec.Stack, q.Spec.Workload.Name
 		asked[name+" "+arms]++
 		if arms == "base,base" || arms == "base,base,other" {
 			require.Equal(t, procs[name], q.GOMAXPROCS, "GOMAXPROCS of a process of %s that measures %s", arms, name)
@@ -355,7 +364,7 @@ func TestEndedFromOutside(t *testing.T) {
 			}, time.Minute, 20*time.Millisecond, "the first process")
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Equal(t, status, finished(t, cmd))
-			for _, q := range testkit.Asked[versus.Spec](children) {
+			for _, q := range testkit.Asked[question](children) {
 				p, err := os.FindProcess(q.PID)
 				require.NoError(t, err)
 				ended := func() bool { return p.Signal(syscall.Signal(0)) != nil }

@@ -160,10 +160,10 @@ func TestWhatRunAsks(t *testing.T) {
 		if err != nil {
 			require.ErrorContains(t, err, "too large")
 		}
-		for _, q := range testkit.Asked[versus.Spec](children) {
+		for _, q := range testkit.Asked[question](children) {
 			if len(q.Spec.Arms) == 3 {
 				rows = append(rows, q.Spec.Workload.Name+" "+q.Spec.Arms[2])
-				asked = append(asked, q.Spec)
+				asked = append(asked, q.Spec.Spec)
 				require.Equal(t, []string{"httpjson", "httpjson"}, q.Spec.Arms[:2])
 			}
 		}

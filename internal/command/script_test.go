@@ -24,7 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -110,7 +110,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 				if args[0] != "-" {
 					want = strings.ReplaceAll(ts.ReadFile(args[0]), "$CORES", ts.Getenv("CORES"))
 				}
-				if got := questions(testkit.Asked[versus.Spec](ts.Getenv(testkit.Variable))); got != want {
+				if got := questions(testkit.Asked[question](ts.Getenv(testkit.Variable))); got != want {
 					ts.Fatalf("the processes were asked\n%snot\n%s", got, want)
 				}
 			},
@@ -199,17 +199,16 @@ ln -s ` + os.Args[0] + ` "$2"
 `
 
 // questions has a line for each: how often it was asked, the stacks, and what differs from nothing. Seeds are left out.
-func questions(all []testkit.Question[versus.Spec]) string {
+func questions(all []testkit.Question[question]) string {
 	times := map[string]int{}
 	for _, q := range all {
-		if q.Spec.Arms == nil {
+		arms := strings.Join(q.Spec.Arms, ",") + q.Spec.Stack
+		if arms == "" {
 			continue // a link is asked which protocol it speaks
 		}
-		does := "time"
-		if q.Spec.Counted {
-			does = "count"
-		} else if q.Spec.Profiled {
-			does = "profile"
+		does := q.Does
+		if does == child.Measures {
+			does = "time"
 		}
 		if q.Spec.Slice > 0 {
 			does += " " + q.Spec.Slice.String()
@@ -221,8 +220,7 @@ func questions(all []testkit.Question[versus.Spec]) string {
 				fields = append(fields, fmt.Sprintf("%s=%v", name, w.Field(i)))
 			}
 		}
-		times[fmt.Sprintf("%s %s GOMAXPROCS=%d %s", does, strings.Join(q.Spec.Arms, ","), q.GOMAXPROCS,
-			strings.Join(fields, " "))]++
+		times[fmt.Sprintf("%s %s GOMAXPROCS=%d %s", does, arms, q.GOMAXPROCS, strings.Join(fields, " "))]++
 	}
 	var lines strings.Builder
 	for _, line := range slices.Sorted(maps.Keys(times)) {

@@ -6,10 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http/httptrace"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -78,24 +76,18 @@ func held() (h Held) {
 	return h
 }
 
-// ServeChild does what the parent of this process asks for, if this process is a child that holds memory. Else it
-// returns false at once.
-func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, error) {
-	if os.Getenv(child.Variable) != child.Holds {
-		return false, nil
+// Holding is the job of a child that holds memory at rest: of a server, or of a client.
+func Holding() child.Job { return child.NewJob(hold) }
+
+func hold(ctx context.Context, stacks child.Stacks, asked question, lines <-chan []byte, say func(any) error) error {
+	stack, err := stacks(asked.Stack)
+	switch {
+	case err != nil:
+		return err
+	case asked.Addr != "":
+		return call(ctx, stack, asked, lines, say)
 	}
-	var asked question
-	do := func(ctx context.Context, lines <-chan []byte, say func(any) error) error {
-		stack, err := child.Find(stacks, asked.Stack)
-		switch {
-		case err != nil:
-			return err
-		case asked.Addr != "":
-			return call(ctx, stack, asked, lines, say)
-		}
-		return serve(ctx, stack, asked, lines, say)
-	}
-	return true, child.Answer(context.Background(), in, out, &asked, do)
+	return serve(ctx, stack, asked, lines, say)
 }
 
 // serve is the side of a child that is a server. All that it holds goes with its process, for which nobody waits.

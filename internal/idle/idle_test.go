@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -33,7 +34,8 @@ import (
 
 // TestMain is also the processes that the tests start.
 func TestMain(m *testing.M) {
-	switch done, err := ServeChild(os.Stdin, os.Stdout, known()); {
+	jobs := map[string]child.Job{child.Holds: Holding()}
+	switch done, err := child.Serve(os.Stdin, os.Stdout, child.List(known()), jobs); {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -21,17 +21,16 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
-// Variable in the environment makes children that measure answer with known figures. Its value is from Children.
+// Variable in the environment makes children that measure, count or profile answer with known figures. Its value is
+// from Children.
 const Variable = "RPCBENCH_TEST_CHILDREN"
 
 // Question is what a child was asked.
 type Question[Spec any] struct {
+	Does            string // the child's job
 	Spec            Spec
 	GOMAXPROCS, PID int
 }
-
-// Measuring tells whether this process is a child that measures.
-func Measuring() bool { return os.Getenv(child.Variable) == child.Measures }
 
 // Children returns a value of Variable. With it so many children answer, or all if most is 0. Later ones wait for their
 // end.
@@ -114,15 +113,13 @@ func Rows(t testing.TB, output string) (rows []*benchfmt.Result, units map[strin
 }
 
 // Answer is all that such a child does: TestMain calls it first. answer makes what the child says in its n-th round,
-// from 1 on, of what earlier children were asked. In other processes Answer returns false at once.
-func Answer[Spec any](answer func(before []Question[Spec], spec Spec, n int) (any, error)) bool {
-	value := os.Getenv(Variable)
-	if value == "" || !Measuring() {
-		return false
-	}
-	q := Question[Spec]{GOMAXPROCS: runtime.GOMAXPROCS(0), PID: os.Getpid()}
-	do := func(_ context.Context, lines <-chan []byte, reply func(any) error) error {
-		before := Asked[Spec](value)
+// from 1 on, of what it and earlier children were asked. In other processes Answer returns false at once.
+func Answer[Spec any](answer func(before []Question[Spec], q Question[Spec], n int) (any, error)) bool {
+	value, does := os.Getenv(Variable), os.Getenv(child.Variable)
+	job := child.NewJob(func(_ context.Context, _ child.Stacks, spec Spec, lines <-chan []byte,
+		reply func(any) error) error {
+		q, before := Question[Spec]{Does: does, Spec: spec, GOMAXPROCS: runtime.GOMAXPROCS(0), PID: os.Getpid()},
+			Asked[Spec](value)
 		most, dir := parse(value)
 		data, err := json.Marshal(q)
 		if err == nil {
@@ -133,13 +130,17 @@ func Answer[Spec any](answer func(before []Question[Spec], spec Spec, n int) (an
 				continue
 			}
 			var said any
-			if said, err = answer(before, q.Spec, n); err == nil {
+			if said, err = answer(before, q, n); err == nil {
 				err = reply(said)
 			}
 		}
 		return err
+	})
+	jobs := map[string]child.Job{child.Measures: job, child.Counts: job, child.Profiles: job}
+	if value == "" || jobs[does] == nil {
+		return false
 	}
-	if err := child.Answer(context.Background(), os.Stdin, os.Stdout, &q.Spec, do); err != nil {
+	if _, err := child.Serve(os.Stdin, os.Stdout, nil, jobs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -52,12 +52,13 @@ var (
 
 // TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(child.Variable) == "" {
-		goleak.VerifyTestMain(m)
-	}
-	if err := versus.Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
+	jobs := map[string]child.Job{child.Measures: versus.Measuring()}
+	switch done, err := child.Serve(os.Stdin, os.Stdout, find, jobs); {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	case !done:
+		goleak.VerifyTestMain(m)
 	}
 }
 

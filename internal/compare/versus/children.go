@@ -4,15 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
@@ -25,60 +20,32 @@ type Spec struct {
 	Workload workload.Workload `json:"workload"`
 	Slice    time.Duration     `json:"slice"`
 	Seed     uint64            `json:"seed"`
-	Profiled bool              `json:"profiled,omitempty"` // by Explain, with and without in turn
-	Counted  bool              `json:"counted,omitempty"`  // by Count
-	Servers  map[string]string `json:"servers,omitempty"`  // host:port by stack, of servers that run already
+	Servers  map[string]string `json:"servers,omitempty"` // host:port by stack, of servers that run already
 
 	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int `json:"-"`
 }
 
-// ServeChild does what the parent of this process asks for, if this process is a child that serves or measures one of
-// stacks. Else it returns false at once. The parent is told of an error.
-func ServeChild(in io.Reader, out io.Writer, stacks []rpcbench.Stack) (bool, error) {
-	switch os.Getenv(child.Variable) {
-	case "":
-		return false, nil
-	case child.Serves:
-		return true, child.Serve(in, out, stacks)
+// Measuring is the job of a child that measures a Spec, a block for each line. Its answers are blocks, as records.
+func Measuring() child.Job { return child.NewJob(measure) }
+
+func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, answer func(any) error) error {
+	arms, err := stacks.Named(spec.Arms)
+	if err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	return true, Serve(ctx, in, out, func(name string) (rpcbench.Stack, error) { return child.Find(stacks, name) })
+	g, err := Open(ctx, spec, arms...)
+	for err == nil && <-lines != nil {
+		if err = g.Block(ctx); err == nil {
+			r := g.Record()
+			r.Blocks = r.Blocks[len(r.Blocks)-1:]
+			err = answer(r)
+		}
+	}
+	return cmp.Or(err, g.Close())
 }
 
-// Serve is the side of a child that measures. It reads a Spec from in and opens the stacks that find returns. Then it
-// measures a block for each line of in, and writes the block to out, as a record on a line.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name string) (rpcbench.Stack, error)) error {
-	var spec Spec
-	return child.Answer(ctx, in, out, &spec, func(ctx context.Context, lines <-chan []byte, answer func(any) error) error {
-		var stacks []rpcbench.Stack
-		for _, name := range spec.Arms {
-			s, err := find(name)
-			if err != nil {
-				return err
-			}
-			stacks = append(stacks, s)
-		}
-		switch {
-		case spec.Profiled:
-			return explain(ctx, spec.Workload, spec.Slice, stacks, lines, answer)
-		case spec.Counted:
-			return count(ctx, spec.Workload, stacks, lines, answer)
-		}
-		g, err := Open(ctx, spec, stacks...)
-		for err == nil && <-lines != nil {
-			if err = g.Block(ctx); err == nil {
-				r := g.Record()
-				r.Blocks = r.Blocks[len(r.Blocks)-1:]
-				err = answer(r)
-			}
-		}
-		return cmp.Or(err, g.Close())
-	})
-}
-
-// Program is a program that calls ServeChild.
+// Program is a program whose children measure and count.
 type Program struct {
 	Path   string   // "" is this one
 	Env    []string // what its processes have in their environment besides
@@ -87,7 +54,7 @@ type Program struct {
 
 // Check starts a process of the program, and fails if this program can't understand what it would measure.
 func (p Program) Check(ctx context.Context) error {
-	c, err := p.start(ctx, Spec{})
+	c, err := p.measure(ctx, Spec{})
 	if err == nil {
 		_ = c.End() // it fails, since it is asked for nothing
 	}
@@ -103,10 +70,15 @@ func stacks(arms []string) (names []string) {
 	return names
 }
 
-func (p Program) start(ctx context.Context, spec Spec) (*child.Process, error) {
+// measure starts a child that measures spec.
+func (p Program) measure(ctx context.Context, spec Spec) (*child.Process, error) {
 	spec.Arms = stacks(spec.Arms)
-	return child.Command{Path: p.Path, Env: p.Env, Does: child.Measures, Procs: spec.Procs, Asked: spec,
-		Files: spec.Workload.Unix, Limit: 10 * time.Minute}.Start(ctx)
+	return p.start(ctx, child.Command{Does: child.Measures, Procs: spec.Procs, Asked: spec, Files: spec.Workload.Unix})
+}
+
+func (p Program) start(ctx context.Context, c child.Command) (*child.Process, error) {
+	c.Path, c.Env, c.Limit = p.Path, p.Env, 10*time.Minute
+	return c.Start(ctx)
 }
 
 var errNoBlock = errors.New("a child answered with something else than a block")
@@ -142,7 +114,7 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		if apart {
 			own.Arms = []string{spec.Arms[i], spec.Arms[i]}
 		}
-		c, err := program.start(ctx, own)
+		c, err := program.measure(ctx, own)
 		if err != nil {
 			return record, err
 		}

@@ -31,20 +31,17 @@ import (
 
 // TestMain is also the process that a Program starts.
 func TestMain(m *testing.M) {
-	if os.Getenv(child.Variable) == "" {
-		goleak.VerifyTestMain(m)
-	}
-	if os.Getenv(child.Variable) == child.Serves {
-		served := []rpcbench.Stack{rawtcp.New(), worker("rests", 0), worker("works", works)}
-		if child.Serve(os.Stdin, os.Stdout, served) != nil {
-			os.Exit(1)
-		}
-		return
-	}
-	if err := Serve(context.Background(), os.Stdin, os.Stdout, find); err != nil {
+	switch done, err := child.Serve(os.Stdin, os.Stdout, find, jobs()); {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	case !done:
+		goleak.VerifyTestMain(m)
 	}
+}
+
+func jobs() map[string]child.Job {
+	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: Measuring(), child.Counts: Counting()}
 }
 
 func find(name string) (rpcbench.Stack, error) {
@@ -55,6 +52,10 @@ func find(name string) (rpcbench.Stack, error) {
 		return rawtcp.New(), nil
 	case "procs" + fmt.Sprint(runtime.GOMAXPROCS(0)): // known only to a process of so many
 		return rawtcp.New(), nil
+	case "rests":
+		return worker(name, 0), nil
+	case "works":
+		return worker(name, works), nil
 	case "dies":
 		os.Exit(3)
 	case "leaves": // as if it had done what it was to do
@@ -218,7 +219,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 5; read spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 6; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"answer":{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],`+
 		`"latencies":[{"calls":'$n',"most":7},{"calls":1,"most":6}]}}`+"'; done\n"), 0o700))
@@ -247,10 +248,26 @@ func TestCountOfAProcessThatFails(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 5; read spec; read line\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 6; read spec; read line\n"+
 		`echo '{"answer":{"calls":1}}'; echo it broke >&2; exit 1`), 0o700))
-	_, err := Count(t.Context(), spec("base"), Program{Path: script})
+	_, err := Count(t.Context(), "base", workload.Workload{}, Program{Path: script})
 	require.EqualError(t, err, "it broke")
+}
+
+// A process counts the calls of the stack that it is told, at the workload that it is told, whatever the build's name.
+func TestCount(t *testing.T) {
+	for arm, bytes := range map[string]int{"rawtcp": 0, "rawtcp@HEAD~1": 10_000} {
+		w := workload.Workload{}
+		if bytes > 0 {
+			w.Payload = "10kB"
+		}
+		f, err := Count(t.Context(), arm, w, Program{})
+		require.NoError(t, err)
+		require.EqualValues(t, 1000, f.Calls)
+		require.InDelta(t, 50+bytes, f.Sent, 50, "bytes of a call of rawtcp")
+	}
+	_, err := Count(t.Context(), "httpjsno", workload.Workload{}, Program{})
+	require.EqualError(t, err, "no stack is called httpjsno")
 }
 
 func TestFailures(t *testing.T) {
@@ -325,7 +342,11 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			in, parent := io.Pipe()
 			ended := make(chan error, 1)
-			go func() { ended <- Serve(t.Context(), in, io.Discard, find) }()
+			t.Setenv(child.Variable, child.Measures)
+			go func() {
+				_, err := child.Serve(in, io.Discard, find, jobs())
+				ended <- err
+			}()
 			require.NoError(t, json.NewEncoder(parent).Encode(s))
 			if why == "amid a block" {
 				_, err := io.WriteString(parent, "\n")
@@ -346,21 +367,11 @@ func TestAChildEndsWithItsInput(t *testing.T) {
 
 // TestInterrupted: no child outlives the context, whatever it is doing.
 func TestInterrupted(t *testing.T) {
-	for why, measure := range map[string]func(context.Context) error{
-		"measuring": func(ctx context.Context) error {
-			_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
-			return err
-		},
-		"explaining": func(ctx context.Context) error {
-			_, err := Explain(ctx, spec("hangs"), Program{})
-			return err
-		},
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		require.Error(t, measure(ctx), why)
-		require.Error(t, ctx.Err(), "it was the context that ended it")
-		cancel()
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := Run(ctx, spec("rawtcp", "hangs"), Program{})
+	require.Error(t, err)
+	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
 
 func TestServeRefuses(t *testing.T) {
@@ -377,7 +388,8 @@ func TestServeRefuses(t *testing.T) {
 		`{"arms":["rawtcp","rawtcp"],"workload":{"HTTP3":true},"slice":1000000}` + "\n": `json: unknown field "HTTP3"`,
 	} {
 		var out bytes.Buffer
-		err := Serve(t.Context(), strings.NewReader(in), &out, find)
+		t.Setenv(child.Variable, child.Measures)
+		_, err := child.Serve(strings.NewReader(in), &out, find, jobs())
 		require.ErrorContains(t, err, refused+want)
 		require.NotContains(t, err.Error(), "\n")
 		told, err := json.Marshal(err.Error())

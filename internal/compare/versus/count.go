@@ -4,17 +4,23 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
-// Count has a process of the program count what calls of the first arm of spec do, in a pass of its own. A build counts
-// its own calls, so that builds can be compared.
-func Count(ctx context.Context, spec Spec, program Program) (f workload.Facts, err error) {
+// question is whose calls a child counts.
+type question struct {
+	Stack    string            `json:"stack"`
+	Workload workload.Workload `json:"workload"`
+}
+
+// Count has a process of the program count what calls of an arm do, in a pass of its own. A build counts its own calls,
+// so that builds can be compared.
+func Count(ctx context.Context, arm string, w workload.Workload, program Program) (f workload.Facts, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	spec.Counted = true
-	c, err := program.start(ctx, spec)
+	asked := question{Stack: stacks([]string{arm})[0], Workload: w}
+	c, err := program.start(ctx, child.Command{Does: child.Counts, Asked: asked, Files: w.Unix})
 	if err != nil {
 		return f, err
 	}
@@ -24,13 +30,15 @@ func Count(ctx context.Context, spec Spec, program Program) (f workload.Facts, e
 	return f, cmp.Or(err, c.End())
 }
 
-// count is the child's side of Count.
-func count(ctx context.Context, w workload.Workload, stacks []rpcbench.Stack, lines <-chan []byte,
-	answer func(any) error) error {
-	if len(stacks) == 0 || <-lines == nil {
-		return nil
+// Counting is the job of a child that counts: the child's side of Count.
+func Counting() child.Job { return child.NewJob(count) }
+
+func count(ctx context.Context, all child.Stacks, asked question, lines <-chan []byte, answer func(any) error) error {
+	stack, err := all(asked.Stack)
+	if err != nil || <-lines == nil {
+		return err
 	}
-	f, err := w.CountCalls(ctx, stacks[0], 1000)
+	f, err := asked.Workload.CountCalls(ctx, stack, 1000)
 	if err == nil {
 		err = answer(f)
 	}

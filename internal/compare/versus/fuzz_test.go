@@ -26,9 +26,10 @@ func FuzzServe(f *testing.F) {
 	none := errors.New("no stack")
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		var out bytes.Buffer
-		err := Serve(t.Context(), bytes.NewReader(sent), &out, func(string) (rpcbench.Stack, error) {
+		t.Setenv(child.Variable, child.Measures)
+		_, err := child.Serve(bytes.NewReader(sent), &out, func(string) (rpcbench.Stack, error) {
 			return rpcbench.Stack{}, none
-		})
+		}, jobs())
 		require.Error(t, err)
 		require.True(t, strings.HasPrefix(out.String(), fmt.Sprintf("%d\n{\"failed\":", child.Protocol)), "%s", &out)
 		require.Equal(t, 2, strings.Count(out.String(), "\n"), "%s", &out)

@@ -9,11 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -52,31 +50,15 @@ type service struct {
 	Wait   time.Duration `json:"wait,omitzero"`
 }
 
-// Find returns the stack with that name.
-func Find(stacks []rpcbench.Stack, name string) (rpcbench.Stack, error) {
-	i := slices.IndexFunc(stacks, func(s rpcbench.Stack) bool { return s.Name == name })
-	if i < 0 {
-		return rpcbench.Stack{}, fmt.Errorf("its process has no stack %q: "+
-			"cli.Main takes all stacks", name)
+// Serving is the job of a child that serves a stack: the child's side of Start.
+func Serving() Job { return NewJob(serve) }
+
+func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byte, answer func(any) error) error {
+	stack, err := stacks(asked.Stack)
+	if err != nil {
+		return err
 	}
-	return stacks[i], nil
-}
-
-// Serve is the child's side of Start. It serves one of stacks until in ends.
-func Serve(in io.Reader, out io.Writer, stacks []rpcbench.Stack) error {
-	var asked service
-	return Answer(context.Background(), in, out, &asked, func(_ context.Context, lines <-chan []byte,
-		answer func(any) error) error {
-		stack, err := Find(stacks, asked.Stack)
-		if err != nil {
-			return err
-		}
-		return serve(lines, answer, stack, asked)
-	})
-}
-
-func serve(lines <-chan []byte, answer func(any) error, stack rpcbench.Stack, asked service) error {
-	f, err := ServerOnly(context.Background(), stack,
+	f, err := ServerOnly(ctx, stack,
 		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket, Wait: asked.Wait})
 	if err != nil {
 		return err

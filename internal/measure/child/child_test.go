@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -49,12 +50,11 @@ func told(t *testing.T) (wait func()) {
 
 // TestMain is also the processes that the tests start.
 func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(Variable) == Serves:
-		if err := Serve(os.Stdin, os.Stdout, stacks()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	switch done, err := Serve(os.Stdin, os.Stdout, List(stacks()), map[string]Job{Serves: Serving()}); {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	case done:
 	case os.Getenv(ParentEnv) != "":
 		parent()
 	default:
@@ -192,11 +192,12 @@ func TestProtocol(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the children are shell scripts")
 	}
-	const other = "its process speaks protocol 7, and this program 5: compare builds of one protocol"
-	const none = "its process names no protocol, and this program speaks 5: it is too old, " +
+	const other = "its process speaks protocol %d, and this program 6: compare builds of one protocol"
+	const none = "its process names no protocol, and this program speaks 6: it is too old, " +
 		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
-		{"a newer one", "echo 7; read line", other},
+		{"a newer one", "echo 7; read line", fmt.Sprintf(other, 7)},
+		{"one whose children counted when they were asked to measure", "echo 5; read line", fmt.Sprintf(other, 5)},
 		{"one that knew no numbers", `echo '{"blocks":[[]]}'; read line`, none},
 		{"one that knew no children, and prints its help", "echo Rpcbench compares; read line", none},
 		{"one that prints nothing", "", none},
@@ -208,6 +209,86 @@ func TestProtocol(t *testing.T) {
 			_, err := Command{Path: script, Does: Measures}.Start(t.Context())
 			require.EqualError(t, err, c.want)
 		})
+	}
+}
+
+// TestJobs: a child does the job that it was started for, about what it is asked, and no other. It tells its protocol
+// whatever comes then.
+func TestJobs(t *testing.T) {
+	type question struct{ Of string }
+	job := func(name string) Job {
+		return NewJob(func(_ context.Context, all Stacks, asked question, lines <-chan []byte, answer func(any) error) error {
+			stack, err := all(asked.Of)
+			for line := range lines {
+				if err == nil {
+					err = answer(name + " " + stack.Name + " " + string(line))
+				}
+			}
+			return err
+		})
+	}
+	jobs := map[string]Job{"walk": job("walks"), "run": job("runs")}
+	const noQuestion = "RPCBENCH_CHILD is set, which is for children of rpcbench, but standard input has no question " +
+		"that this build reads: "
+	for _, c := range []struct{ why, does, in, replies, failed string }{
+		{"one job", "walk", `{"of":"rawtcp"}` + "\na\nb\n", `"walks rawtcp a" "walks rawtcp b"`, ""},
+		{"another", "run", `{"of":"httpjson"}` + "\n\n", `"runs httpjson "`, ""},
+		{"asked nothing more", "run", `{"of":"httpjson"}` + "\n", "", ""},
+		{"a stack that is not there", "run", `{"of":"x"}` + "\n\n", "",
+			`its process has no stack "x": cli.Main takes all stacks`},
+		{"a job of another revision", "fly", `{"of":"rawtcp"}` + "\n\n", "",
+			`RPCBENCH_CHILD is "fly", and the children of this build know run, walk`},
+		{"no question", "walk", "", "", noQuestion + "EOF"},
+		{"a question of another revision", "walk", `{"of":"rawtcp","twice":true}` + "\n\n", "",
+			noQuestion + `json: unknown field "twice"`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Setenv(Variable, c.does)
+			var out strings.Builder
+			done, err := Serve(strings.NewReader(c.in), &out, List(stacks()), jobs)
+			require.True(t, done)
+			said := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			require.Equal(t, strconv.Itoa(Protocol), said[0])
+			var replies []string
+			for _, line := range said[1:] {
+				r := struct {
+					Answer json.RawMessage
+					Failed failure
+				}{}
+				require.NoError(t, json.Unmarshal([]byte(line), &r), line)
+				if r.Answer == nil {
+					require.EqualError(t, err, r.Failed.Said, "the parent is told")
+					continue
+				}
+				replies = append(replies, string(r.Answer))
+			}
+			require.Equal(t, c.replies, strings.Join(replies, " "))
+			if c.failed == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, c.failed)
+			require.Len(t, said, 2, "nothing else is said")
+		})
+	}
+	t.Setenv(Variable, "")
+	done, err := Serve(strings.NewReader(""), io.Discard, nil, jobs)
+	require.False(t, done, "no child")
+	require.NoError(t, err)
+}
+
+// TestASignalEndsAChild as the end of its parent does.
+func TestASignalEndsAChild(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("has no signals")
+	}
+	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		s := start(t, named("httpjson"), false)
+		require.NoError(t, s.process.cmd.Process.Signal(sent))
+		late := time.AfterFunc(limit, s.process.kill)
+		require.ErrorIs(t, s.process.out.Decode(new(reply)), io.EOF, "it ends, and says nothing")
+		late.Stop()
+		require.NoError(t, s.Close(), "it closes its server, %v", sent)
 	}
 }
 

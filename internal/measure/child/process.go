@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,19 +21,24 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 )
 
 // Protocol is the number of what a parent and its children tell each other. Raise it with each change of what a line
 // means or of what is measured by it. Else a build from before the change would measure something else by that name.
-const Protocol = 5
+const Protocol = 6
 
-// Variable stands in the environment of a child, and says what the child does: Serves, Measures or Holds. Builds that
-// knew no Protocol looked for other names, so a child of such a build measures nothing.
+// Variable stands in the environment of a child, and names its job. Builds that knew no Protocol looked for other
+// names, so a child of such a build measures nothing.
+const Variable = "RPCBENCH_CHILD"
+
+// The jobs of children.
 const (
-	Variable = "RPCBENCH_CHILD"
 	Serves   = "serve"
 	Measures = "measure"
+	Counts   = "count"
+	Profiles = "profile"
 	Holds    = "hold" // connections or streams, at rest
 )
 
@@ -41,7 +48,7 @@ const limit = 15 * time.Second // for a report, and for the end; rpcbench.Start 
 type Command struct {
 	Path  string        // "" is this program
 	Env   []string      // what it has in its environment besides
-	Does  string        // Serves, Measures or Holds
+	Does  string        // its job: Serves, Measures …
 	Procs int           // its GOMAXPROCS; 0 is the default
 	Files bool          // it has a temporary folder of its own, which goes even if the child is killed
 	Asked any           // its first line, as JSON
@@ -201,18 +208,67 @@ func (f *failure) Is(cause error) bool {
 		f.Files && cause == syscall.EMFILE
 }
 
-// Work is what a child does: a reply for each of lines. Its error is told to the parent.
-type Work func(ctx context.Context, lines <-chan []byte, answer func(any) error) error
+// Stacks finds a stack by its name.
+type Stacks func(name string) (rpcbench.Stack, error)
 
-// Answer is the child's side. It tells its protocol and reads what is asked. Then do answers the lines that follow.
+// List finds those of a list.
+func List(all []rpcbench.Stack) Stacks {
+	return func(name string) (rpcbench.Stack, error) {
+		i := slices.IndexFunc(all, func(s rpcbench.Stack) bool { return s.Name == name })
+		if i < 0 {
+			return rpcbench.Stack{}, fmt.Errorf("its process has no stack %q: cli.Main takes all stacks", name)
+		}
+		return all[i], nil
+	}
+}
+
+// Named are the stacks with the given names.
+func (s Stacks) Named(names []string) (found []rpcbench.Stack, err error) {
+	for _, name := range names {
+		stack, err := s(name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, stack)
+	}
+	return found, nil
+}
+
+// Job is what a child does: a reply for each of lines, about what it is asked. Its error is told to the parent.
+type Job func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, answer func(any) error) error
+
+// NewJob makes a job of what is done about a question. A question with a field that Question has not is refused: what a
+// parent of another revision asks for in it would not be measured.
+func NewJob[Question any](do func(ctx context.Context, stacks Stacks, asked Question, lines <-chan []byte,
+	answer func(any) error) error) Job {
+	return func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, answer func(any) error) error {
+		var question Question
+		given := json.NewDecoder(bytes.NewReader(asked))
+		given.DisallowUnknownFields()
+		if err := given.Decode(&question); err != nil {
+			return fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
+				"that this build reads: %w", Variable, err)
+		}
+		return do(ctx, stacks, question, lines, answer)
+	}
+}
+
+// Serve is the side of a child. It tells its protocol, and does the job that Variable names about the first line of in.
+// It returns false at once in a process that is no child.
 //
-// When in ends, lines is closed and the context of do ends: a parent that was killed closes its end of the pipe, and a
-// child that went on would disturb what is measured next.
-func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any, do Work) error {
-	ctx, cancel := context.WithCancel(ctx)
+// When in ends, or a signal comes, lines is closed and the context of the job ends: a parent that was killed closes its
+// end of the pipe, and a child that went on would disturb what is measured next.
+func Serve(in io.Reader, out io.Writer, stacks Stacks, jobs map[string]Job) (bool, error) {
+	does := os.Getenv(Variable)
+	if does == "" {
+		return false, nil
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	if in == io.Reader(os.Stdin) {
-		in = stdin()
+		own := stdin()
+		in = own
+		context.AfterFunc(ctx, func() { _ = own.Close() }) // which ends lines
 	}
 	fmt.Fprintln(out, Protocol) // if it fails, the parent has ended, and so has in
 	lines := make(chan []byte)
@@ -227,19 +283,17 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, asked any, do Work
 			}
 		}
 	}()
-	given, replies := json.NewDecoder(bytes.NewReader(<-lines)), json.NewEncoder(out)
-	given.DisallowUnknownFields() // what a parent of another revision asks for in them would not be measured
-	err := given.Decode(asked)
-	if err != nil {
-		err = fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
-			"that this build reads: %w", Variable, err)
+	err, replies := error(nil), json.NewEncoder(out)
+	if job := jobs[does]; job == nil {
+		err = fmt.Errorf("%s is %q, and the children of this build know %s", Variable, does,
+			strings.Join(slices.Sorted(maps.Keys(jobs)), ", "))
 	} else {
-		err = do(ctx, lines, func(answer any) error { return replies.Encode(reply{Answer: answer}) })
+		err = job(ctx, stacks, <-lines, lines, func(answer any) error { return replies.Encode(reply{Answer: answer}) })
 	}
 	if err != nil {
 		_ = replies.Encode(reply{Failed: failureOf(err)}) // it fails if the parent has ended
 	}
-	return err
+	return true, err
 }
 
 // stdin is standard input whose reader is parked. With the race detector of Go 1.26.8 and one P, a collection that

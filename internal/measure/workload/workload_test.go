@@ -24,7 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -41,14 +41,14 @@ const (
 
 // TestMain is also the server of workloads that are apart.
 func TestMain(m *testing.M) {
-	if done, err := versus.ServeChild(os.Stdin, os.Stdout,
-		slices.Concat(new(witness).stacks(os.Getenv(ownEnv) != ""), allocating(), handling(func(int) {}))); done {
-		if err != nil {
-			os.Exit(1)
-		}
-		return
+	stacks := slices.Concat(new(witness).stacks(os.Getenv(ownEnv) != ""), allocating(), handling(func(int) {}))
+	jobs := map[string]child.Job{child.Serves: child.Serving()}
+	switch done, err := child.Serve(os.Stdin, os.Stdout, child.List(stacks), jobs); {
+	case err != nil:
+		os.Exit(1)
+	case !done:
+		goleak.VerifyTestMain(m)
 	}
-	goleak.VerifyTestMain(m)
 }
 
 // Operations that a server sees.

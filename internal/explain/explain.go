@@ -1,21 +1,24 @@
-package versus
+// Package explain measures stacks under the profiler and without it, in turn, in a process of its own. Package layers
+// splits the profiles.
+package explain
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/pprof"
 	"time"
 
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
-// Explained is what a process has found of a stack, with the profiler and without.
-type Explained struct {
+// Process is what a process has found of a stack, with the profiler and without.
+type Process struct {
 	Profile layers.Split
 	Procs   int // GOMAXPROCS of the process
 
@@ -25,21 +28,33 @@ type Explained struct {
 	Wall, CPU time.Duration // of Calls; CPU is 0 if the system does not tell
 }
 
-// Explain measures the arms of spec in a process of the program, in as many rounds as spec has blocks. In a round each
-// arm has its turn, so that drift of the machine meets all alike. It returns what it found of each arm. With an error
-// come the rounds before it, and nil if there are none.
-func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, err error) {
+// Rounds are what a process measures. In a round each arm has its turn, so that drift of the machine meets all alike. A
+// child reads what has a name in JSON.
+type Rounds struct {
+	Arms     []string          `json:"arms"` // names of stacks
+	Workload workload.Workload `json:"workload"`
+	Slice    time.Duration     `json:"slice"` // of an arm in a round: one with the profiler, and one without
+
+	Number int `json:"-"`
+	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
+
+	path string // of the program; "" is this one. Tests have others
+}
+
+// Measure has a process of this program measure rounds. It returns what that found of each arm. With an error come the
+// rounds before it, and nil if there are none.
+func Measure(ctx context.Context, r Rounds) (all []Process, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	spec.Profiled = true
-	c, err := program.start(ctx, spec)
+	c, err := child.Command{Path: r.path, Does: child.Profiles, Procs: r.Procs, Asked: r, Files: r.Workload.Unix,
+		Limit: 10 * time.Minute}.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for range spec.Blocks {
-		var sums []Explained
-		if err = c.Ask("", &sums); err == nil && len(sums) != len(spec.Arms) {
-			err = errNoBlock
+	for range r.Number {
+		var sums []Process
+		if err = c.Ask("", &sums); err == nil && len(sums) != len(r.Arms) {
+			err = errors.New("a child answered with something else than a round")
 		}
 		if err != nil {
 			cancel() // which kills it
@@ -51,9 +66,17 @@ func Explain(ctx context.Context, spec Spec, program Program) (all []Explained, 
 	return all, c.End()
 }
 
-// explain is the child's side of Explain. For each line it measures a round, and writes the sums of all rounds so far.
-func explain(ctx context.Context, w workload.Workload, length time.Duration, stacks []rpcbench.Stack,
-	lines <-chan []byte, answer func(any) error) (err error) {
+// Profiling is the job of a child that explains: the child's side of Measure. For each line it measures a round, and
+// its answers are the sums of all rounds so far.
+func Profiling() child.Job { return child.NewJob(measure) }
+
+func measure(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan []byte,
+	answer func(any) error) (err error) {
+	stacks, err := known.Named(asked.Arms)
+	if err != nil {
+		return err
+	}
+	w := asked.Workload
 	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
 	pprof.SetGoroutineLabels(labelled)
 	w.Apart = false // one profile has both sides
@@ -66,7 +89,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 			err = cmp.Or(err, o.Close())
 		}
 	}()
-	sums := make([]Explained, len(stacks))
+	sums := make([]Process, len(stacks))
 	for i, s := range stacks {
 		o, err := w.Open(labelled, s, workload.Setup{})
 		if err != nil {
@@ -76,7 +99,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 	}
 	for last := false; err == nil && <-lines != nil; last = !last {
 		for i, o := range open {
-			if err := sums[i].turn(ctx, o, stacks[i].Name, length, last); err != nil {
+			if err := sums[i].turn(ctx, o, stacks[i].Name, asked.Slice, last); err != nil {
 				return err
 			}
 		}
@@ -87,7 +110,7 @@ func explain(ctx context.Context, w workload.Workload, length time.Duration, sta
 
 // turn measures a stack once without and once with the profiler, in the order that last tells. Calls that don't count
 // come first: the stack before has left its garbage and its caches.
-func (e *Explained) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
+func (e *Process) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
 	lead := length / 5
 	for _, profiled := range []bool{!last, last} {
 		var recording *layers.Recording
