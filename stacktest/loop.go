@@ -14,7 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
@@ -239,11 +239,11 @@ func (r row) guard(o *workload.Open, do func() error) error {
 // serial makes the ops of one caller in this goroutine.
 func (r row) serial(b *testing.B, o *workload.Open) error {
 	b.Helper()
-	loop := o.Loop.(*latency.OneCaller)
-	loop.Timed(true)
+	one := o.Loop.(*loop.OneCaller)
+	one.Timed(true)
 	allocated := workload.Allocated()
 	for b.Loop() {
-		if err := loop.Call(); err != nil {
+		if err := one.Call(); err != nil {
 			return fmt.Errorf("call %d: %w", o.Figures.Latency.Count()-1, err)
 		}
 	}
@@ -307,7 +307,7 @@ func (r row) reconnects(b *testing.B, more, n, waits int64) {
 }
 
 // percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.
-func (r row) percentiles(b *testing.B, ops *latency.Recorder) {
+func (r row) percentiles(b *testing.B, ops *loop.Recorder) {
 	b.Helper()
 	began := time.Now()
 	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5 %

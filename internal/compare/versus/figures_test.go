@@ -9,7 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -21,8 +21,8 @@ func TestRecordsLatencies(t *testing.T) {
 	g, err := Open(t.Context(), at(small(t)), rawtcp.New(), rawtcp.New())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
-	of := func(unit time.Duration, n int) *latency.Recorder {
-		r := latency.NewRecorder()
+	of := func(unit time.Duration, n int) *loop.Recorder {
+		r := loop.NewRecorder()
 		for i := range n {
 			r.Record(time.Duration(i+1) * unit)
 		}
@@ -30,7 +30,7 @@ func TestRecordsLatencies(t *testing.T) {
 	}
 	for i, arm := range g.Arms {
 		unit := time.Duration(i+1) * time.Microsecond
-		*arm.setup.Figures = latency.Figures{Latency: of(unit, 20_000), Lateness: of(10*unit, 1000),
+		*arm.setup.Figures = loop.Figures{Latency: of(unit, 20_000), Lateness: of(10*unit, 1000),
 			Planned: int64(30_000 + i), Skipped: int64(300 + i)}
 	}
 	for i, l := range g.Record().Latencies {

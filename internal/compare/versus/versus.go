@@ -19,7 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -68,7 +68,7 @@ type Arm struct {
 	phase    float64                       // how far into a long call the window opens, as a share
 	server   *child.Server                 // of a workload that is apart
 	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
-	alone    *latency.OneCaller            // the loop of open, if that is one caller's
+	alone    *loop.OneCaller               // the loop of open, if that is one caller's
 	calls    int64                         // made so far, by fixtures that are closed
 	late     int64                         // Late before the first call
 }
@@ -87,7 +87,7 @@ func (a *Arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.alone, _ = o.Loop.(*latency.OneCaller)
+	a.alone, _ = o.Loop.(*loop.OneCaller)
 	a.open.Store(o)
 	if err := o.Start(o.Warm); err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)
@@ -166,7 +166,7 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 	w, ops := spec.Workload, []timing.Arm(nil)
 	for _, stack := range stacks {
 		arm := &Arm{Name: stack.Name, stack: stack, workload: w}
-		arm.setup.Remote, arm.setup.Figures = spec.Servers[arm.Name], latency.NewFigures(true)
+		arm.setup.Remote, arm.setup.Figures = spec.Servers[arm.Name], loop.NewFigures(true)
 		if w.Rate > 0 {
 			lead, length := w.Window(0)
 			arm.setup.Starts = int(2 * w.Rate * (lead + length).Seconds()) // twice as many as the window needs, about

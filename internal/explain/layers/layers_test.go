@@ -67,6 +67,9 @@ func TestLongestBeginningDecides(t *testing.T) {
 		"github.com/gabriel-vasile/mimetype.Detect":            "validation",
 		"github.com/rpcbench/rpcbench.NewValidator[...].func1": "validation",
 		"github.com/rpcbench/rpcbench.Check":                   "harness",
+		"github.com/rpcbench/rpcbench/internal/measure/loop.(*OneCaller).Call":        "harness",
+		"github.com/rpcbench/rpcbench/internal/measure/latency.(*OneCaller).Call":     "harness", // recorded before
+		"github.com/rpcbench/rpcbench/internal/latency.(*callers).caller":             "harness", // and before that
 		"github.com/rpcbench/rpcbench/internal/transport/httpapi.(*caller[...]).call": "RPC library",
 	} {
 		require.Equal(t, layer, known.layer(function), function)

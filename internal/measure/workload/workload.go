@@ -16,7 +16,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
@@ -46,9 +46,9 @@ func (p Planned) Check() error {
 	switch {
 	case p.Rate > 0 && p.Rate < LeastRate:
 		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", p.Rate, LeastRate)
-	case p.Rate != 0 && !(p.Rate > 0 && p.Rate <= latency.MaxRate):
+	case p.Rate != 0 && !(p.Rate > 0 && p.Rate <= loop.MaxRate):
 		return refuse("%s lies between %d and %d calls per second: %v does not", Field("Rate"), LeastRate,
-			int(latency.MaxRate), p.Rate)
+			int(loop.MaxRate), p.Rate)
 	}
 	if p.Ordinary {
 		p.Rate = LeastRate // the least that may be found
@@ -72,9 +72,9 @@ func (p Planned) Check() error {
 func (w Workload) MostRate() float64 {
 	const atOnce = 0.8 // of the callers, on average
 	if d := w.delay(); d > 0 {
-		return min(latency.MaxRate, atOnce*float64(w.AtOnce())/d.Seconds())
+		return min(loop.MaxRate, atOnce*float64(w.AtOnce())/d.Seconds())
 	}
-	return latency.MaxRate
+	return loop.MaxRate
 }
 
 // planned are workloads, of which the named ones have an ordinary load.
@@ -314,9 +314,9 @@ func (w Workload) Check() error {
 		return refuse("%s lies between 0 and %v: %v does not", Field("Wait"), mostWait, w.Wait)
 	case w.NewConn && w.Conns > 1:
 		return refuse("%s leaves no choice of %s: each call has a connection of its own", Field("NewConn"), Field("Conns"))
-	case w.Rate != 0 && !(w.Rate >= latency.MinRate && w.Rate <= latency.MaxRate):
-		return refuse("%s lies between %v and %v calls per second: %v does not", Field("Rate"), latency.MinRate,
-			int(latency.MaxRate), w.Rate)
+	case w.Rate != 0 && !(w.Rate >= loop.MinRate && w.Rate <= loop.MaxRate):
+		return refuse("%s lies between %v and %v calls per second: %v does not", Field("Rate"), loop.MinRate,
+			int(loop.MaxRate), w.Rate)
 	case w.Link != "":
 		_, err := tap.FindLink(w.Link)
 		return err
@@ -481,20 +481,20 @@ func In(all []Planned, name string) (Planned, error) {
 
 // Setup is what opening a workload needs besides. The zero value opens it by itself, with figures of its own.
 type Setup struct {
-	rpcbench.Config                  // where the server is, and what to wrap connections with
-	Figures         *latency.Figures // of the calls; nil makes new ones
-	Starts          int              // that are planned, of a workload with a rate; 0 plans none
-	Seed            uint64           // of the plan, and of when callers begin
-	Spread          time.Duration    // over which callers without a plan begin
-	InTurn          bool             // a planned call was seen to take long
-	Least           float64          // bytes that each call carries, by the fixture before; 0 if there was none
+	rpcbench.Config               // where the server is, and what to wrap connections with
+	Figures         *loop.Figures // of the calls; nil makes new ones
+	Starts          int           // that are planned, of a workload with a rate; 0 plans none
+	Seed            uint64        // of the plan, and of when callers begin
+	Spread          time.Duration // over which callers without a plan begin
+	InTurn          bool          // a planned call was seen to take long
+	Least           float64       // bytes that each call carries, by the fixture before; 0 if there was none
 }
 
 // Open is a workload that is open for one stack.
 type Open struct {
 	Fixture *rpcbench.Fixture
-	Loop    latency.Loop // makes the calls
-	Figures *latency.Figures
+	Loop    loop.Loop // makes the calls
+	Figures *loop.Figures
 	Warm    int           // calls of each caller after which connections, pools and caches are warm
 	Server  *child.Server // that has a process of its own; else nil
 	Least   float64       // bytes that each call sends and receives: half of what those of a warm-up did
@@ -601,12 +601,12 @@ func (w Workload) prepare(o *Open, setup Setup) error {
 	var plan [][]time.Duration
 	if w.Rate > 0 && setup.Starts > 0 {
 		inTurn := setup.InTurn || w.InTurn(w.delay())
-		plan = latency.Plan(callers, w.Rate, setup.Starts, setup.Seed, inTurn)
+		plan = loop.Plan(callers, w.Rate, setup.Starts, setup.Seed, inTurn)
 	}
 	if o.Figures == nil {
-		o.Figures = latency.NewFigures(plan != nil)
+		o.Figures = loop.NewFigures(plan != nil)
 	}
-	o.Loop, o.Warm = latency.New(latency.Spec{Rounds: rounds[:callers], Plan: plan, Figures: o.Figures,
+	o.Loop, o.Warm = loop.New(loop.Spec{Rounds: rounds[:callers], Plan: plan, Figures: o.Figures,
 		Spread: setup.Spread, Seed: setup.Seed}), w.warm(callers, calls)
 	return nil
 }

@@ -1,6 +1,4 @@
-// Package latency goes round: it makes the calls of one caller or of several, and records the percentiles of their
-// latencies. A percentile with fewer than ten samples above it is absent, since the next run would give another.
-package latency
+package loop
 
 import (
 	"time"

@@ -1,4 +1,6 @@
-package latency
+// Package loop goes round: it makes the calls of one caller or of several, and records the percentiles of their
+// latencies. A percentile with fewer than ten samples above it is absent, since the next run would give another.
+package loop
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package latency_test
+package loop_test
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 )
 
 // recorder has recorded n samples of 1 µs, 2 µs, 3 µs ...
-func recorder(n int) *latency.Recorder {
-	r := latency.NewRecorder()
+func recorder(n int) *loop.Recorder {
+	r := loop.NewRecorder()
 	for i := range n {
 		r.Record(time.Duration(i+1) * time.Microsecond)
 	}
@@ -30,12 +30,12 @@ func TestQuantileOfExactSamples(t *testing.T) {
 		"exponential": func() float64 { return 50e3 * rnd.ExpFloat64() },
 		"lognormal":   func() float64 { return 40e3 * math.Exp(rnd.NormFloat64()) },
 		"uniform":     func() float64 { return 1e9 * rnd.Float64() },
-		"wide":        func() float64 { return math.Exp(rnd.Float64() * math.Log(float64(latency.Max))) },
+		"wide":        func() float64 { return math.Exp(rnd.Float64() * math.Log(float64(loop.Max))) },
 		"equal":       func() float64 { return 37_123 },
 	}
 	for name, sample := range shapes {
 		t.Run(name, func(t *testing.T) {
-			r := latency.NewRecorder()
+			r := loop.NewRecorder()
 			samples := make([]time.Duration, n)
 			for i := range samples {
 				samples[i] = time.Duration(sample())
@@ -75,11 +75,11 @@ func TestTenSamplesBeyond(t *testing.T) {
 }
 
 func TestOutOfRangeIsClamped(t *testing.T) {
-	r := latency.NewRecorder()
+	r := loop.NewRecorder()
 	for range 50 {
 		r.Record(-time.Second)
-		r.Record(latency.Max)
-		r.Record(latency.Max + 1)
+		r.Record(loop.Max)
+		r.Record(loop.Max + 1)
 		r.Record(math.MaxInt64)
 	}
 	assert.Equal(t, int64(200), r.Count(), "none is lost")
@@ -88,8 +88,8 @@ func TestOutOfRangeIsClamped(t *testing.T) {
 	assert.Zero(t, low)
 	high, ok := r.Quantile(0.26)
 	require.True(t, ok)
-	assert.Equal(t, latency.Max, high)
+	assert.Equal(t, loop.Max, high)
 	high, ok = r.Quantile(0.95)
 	require.True(t, ok)
-	assert.Equal(t, latency.Max, high)
+	assert.Equal(t, loop.Max, high)
 }
