@@ -13,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
 
 // Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
@@ -75,7 +73,7 @@ type meeting struct {
 
 // local is a fixture's server in this process.
 type local struct {
-	listener *tap.Listener // nil: the server is elsewhere
+	listener *listener // nil: the server is elsewhere
 	server   Server
 	served   chan struct{} // closed when Serve has returned
 	err      error         // of Serve; read after served
@@ -271,7 +269,7 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		return "server", err
 	}
 	f.Addr, f.local.served = bare.Addr().String(), make(chan struct{})
-	f.local.listener = &tap.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
+	f.local.listener = &listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
 	go func() {
 		f.local.err = f.local.server.Serve(f.local.listener)
 		close(f.local.served)

@@ -141,3 +141,17 @@ func (c Client) Close() error {
 	}
 	return c.Users.Close()
 }
+
+// Listener wraps each connection that it accepts.
+type Listener struct {
+	net.Listener
+	Wrap func(net.Conn) net.Conn
+}
+
+func (l Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		c = l.Wrap(c)
+	}
+	return c, err
+}

@@ -148,32 +148,6 @@ func TestRequestIsRecordedBeforeItsReply(t *testing.T) {
 	assert.Equal(t, "request", string(recorded))
 }
 
-func TestListenerCounts(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ln := &tap.Listener{Listener: inner}
-	for i := range int64(3) {
-		if i == 2 {
-			ln.Wrap = func(c net.Conn) net.Conn {
-				assert.Equal(t, i, ln.Accepted.Load(), "a connection counts when it is wrapped")
-				return c
-			}
-		}
-		assert.Equal(t, i, ln.Accepted.Load())
-		dialed, err := net.Dial("tcp", ln.Addr().String())
-		require.NoError(t, err)
-		defer dialed.Close()
-		c, err := ln.Accept()
-		require.NoError(t, err)
-		defer c.Close()
-		assert.IsType(t, (*net.TCPConn)(nil), c, "without Wrap nothing stands in the timed path")
-	}
-	require.NoError(t, ln.Close())
-	_, err = ln.Accept()
-	require.ErrorIs(t, err, net.ErrClosed)
-	assert.Equal(t, int64(3), ln.Accepted.Load(), "a failed Accept is no connection")
-}
-
 // pipe makes connections over loopback TCP with both ends wrapped; nil leaves them bare.
 func pipe(wrap func(net.Conn) net.Conn) nettest.MakePipe {
 	return func() (dialed, accepted net.Conn, stop func(), err error) {
@@ -181,17 +155,16 @@ func pipe(wrap func(net.Conn) net.Conn) nettest.MakePipe {
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		ln := &tap.Listener{Listener: inner, Wrap: wrap}
-		defer ln.Close()
-		if dialed, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+		defer inner.Close()
+		if dialed, err = net.Dial("tcp", inner.Addr().String()); err != nil {
+			return nil, nil, nil, err
+		}
+		if accepted, err = inner.Accept(); err != nil {
+			dialed.Close()
 			return nil, nil, nil, err
 		}
 		if wrap != nil {
-			dialed = wrap(dialed)
-		}
-		if accepted, err = ln.Accept(); err != nil {
-			dialed.Close()
-			return nil, nil, nil, err
+			dialed, accepted = wrap(dialed), wrap(accepted)
 		}
 		return dialed, accepted, func() { dialed.Close(); accepted.Close() }, nil
 	}
