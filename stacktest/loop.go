@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
@@ -103,7 +103,7 @@ func (r row) benchmark(b *testing.B) {
 	o := r.begin(b)
 	r.start(b, o)
 	defer o.Loop.Finish()
-	before, lateBefore := o.Fixture.Accepted(), versus.Late()
+	before, lateBefore := o.Fixture.Accepted(), arms.Late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
@@ -121,7 +121,7 @@ func (r row) benchmark(b *testing.B) {
 	if r.NewConn {
 		opened -= n
 	}
-	r.reconnects(b, opened, n, versus.Late()-lateBefore)
+	r.reconnects(b, opened, n, arms.Late()-lateBefore)
 	r.percentiles(b, o.Figures.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
@@ -292,7 +292,7 @@ func (r row) reconnects(b *testing.B, more, n, waits int64) {
 		r.report(b, float64(more), "reconnects")
 		return
 	}
-	allowed := versus.Reconnects(n)
+	allowed := arms.Reconnects(n)
 	if more < 0 || more > allowed+waits {
 		b.Fatalf("%s: in %d timed calls the number of connections differs by %+d from what is declared; "+
 			"up to %+d is allowed", r.stack.Name, n, more, allowed+waits)

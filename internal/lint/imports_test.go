@@ -102,7 +102,8 @@ func TestImports(t *testing.T) {
 			[]string{grpc, connect, connect2, jsoniter, msgp, "net/http", testify, goleak, histogram, testpkg}},
 		{module + "/internal/measure/timing", nil, []string{grpc, protobuf, jsoniter, testify, goleak, testpkg}},
 		{module + "/stacktest", []string{goleak, histogram},
-			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum, module + "/internal/testkit"}},
+			[]string{own, compiler, generator, grpc, protobuf, jsoniter, testify, gonum, module + "/internal/testkit",
+				module + "/internal/compare"}},
 		{module + "/cli", nil, []string{own, compiler, generator, module + "/stacks", module + "/grpcprotobuf", module +
 			"/httpjson", jsoniter, connect, connect2, msgp, testify, goleak, testpkg, gonum}},
 		{module + "/cmd/rpcbench", []string{own, compiler, generator, grpc},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
@@ -66,7 +67,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(name stri
 		case spec.Counted:
 			return count(ctx, spec.Workload, stacks, lines, answer)
 		}
-		g, err := Open(ctx, spec, stacks...)
+		g, err := arms.Open(ctx, arms.Spec{Workload: spec.Workload, Slice: spec.Slice, Seed: spec.Seed,
+			Servers: spec.Servers}, stacks...)
 		for err == nil && <-lines != nil {
 			if err = g.Block(ctx); err == nil {
 				r := g.Record()

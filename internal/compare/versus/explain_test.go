@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/testkit"
+	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
 // The rounds before a failure are kept, and a child that says something else is ended.
@@ -100,21 +101,21 @@ func TestExplain(t *testing.T) {
 // What is explained of several callers is divided by the calls that ended while it was measured.
 func TestExplainSeveralCallers(t *testing.T) {
 	testkit.Alone(t)
-	var by watched
-	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.stack(), workload.Setup{})
+	var by testkit.Watched
+	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.Stack(rawtcp.New()), workload.Setup{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	var e Explained
 	var made int64
 	for range 20 { // a busy machine may leave the profiler without a sample, or without one of either side
-		e, made = Explained{}, -by.made.Load()
+		e, made = Explained{}, -by.Made.Load()
 		err = e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true)
-		if made += by.made.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
+		if made += by.Made.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
 			break
 		}
 	}
 	require.NoError(t, err)
-	require.EqualValues(t, 8, by.most.Load(), "callers at once")
+	require.EqualValues(t, 8, by.Most.Load(), "callers at once")
 	require.Less(t, e.Calls+e.Profile.Calls, made)
 	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")
 	require.GreaterOrEqual(t, e.Wall, 100*time.Millisecond)

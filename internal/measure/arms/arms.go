@@ -1,8 +1,6 @@
-// Package versus measures stacks against a base with package timing. A [Group] holds the base, the base again and a
-// contestant in one process, each with a fixture of its own: more open fixtures would make each other slower. A
-// process is one sample of memory layout and of luck, so a [Program] measures the same group in several, and package
-// verdict makes one answer of what they found.
-package versus
+// Package arms measures stacks against each other in one process, with package timing. A [Group] holds the base, the
+// base again and a contestant, each with a fixture of its own: more open fixtures would make each other slower.
+package arms
 
 import (
 	"cmp"
@@ -25,11 +23,6 @@ import (
 )
 
 const (
-	// Slice is the length of a slice, Turn about what a slice takes with all around it. study/method.md says what longer
-	// slices change.
-	Slice = 25 * time.Millisecond
-	Turn  = 45 * time.Millisecond
-
 	copySuffix = " again" // ends the name of the base's second fixture
 
 	hangLimit = 10 * time.Second // that a call may take
@@ -54,6 +47,14 @@ func Late() (waits int64) {
 		}
 	}
 	return waits
+}
+
+// Spec is what the arms of a group have in common.
+type Spec struct {
+	Workload workload.Workload
+	Slice    time.Duration // its length
+	Seed     uint64
+	Servers  map[string]string // host:port by stack, of servers that run already
 }
 
 // Arm is a stack that takes part.

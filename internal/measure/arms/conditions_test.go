@@ -1,4 +1,4 @@
-package versus
+package arms
 
 import (
 	"bytes"

@@ -1,16 +1,19 @@
-package versus
+package arms
 
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
@@ -20,6 +23,17 @@ import (
 
 const slice = 250 * time.Microsecond // what a test needs of time
 
+// TestMain is also the process of a server apart.
+func TestMain(m *testing.M) {
+	if os.Getenv(child.Variable) == "" {
+		goleak.VerifyTestMain(m)
+	}
+	served := []rpcbench.Stack{rawtcp.New(), worker("rests", 0), worker("works", works)}
+	if child.Serve(os.Stdin, os.Stdout, served) != nil {
+		os.Exit(1)
+	}
+}
+
 func small(t *testing.T) workload.Workload {
 	t.Helper()
 	w, err := workload.Find(workload.Small)
@@ -27,7 +41,7 @@ func small(t *testing.T) workload.Workload {
 	return w
 }
 
-// at is a specification of that workload.
+// at are slices, or windows, of a workload.
 func at(w workload.Workload) Spec { return Spec{Workload: w, Slice: slice, Seed: 1} }
 
 // group opens the stacks, and closes them when the test ends.
@@ -196,13 +210,8 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// An arm in a process of its own has two fixtures, whose percentiles are averaged if both have them. Calls and planned
-// starts add up.
-func TestJoined(t *testing.T) {
-	a := timing.Latency{Calls: 100, P50: 10, P95: 20, P99: 30, P999: 40, Sum: 1000, Planned: 110, Skipped: 7, Late: 5}
-	b := timing.Latency{Calls: 300, P50: 20, P95: 40, P999: 60, Sum: 5000, Planned: 320, Skipped: 11, Late: 3}
-	both := timing.Latency{Calls: 400, P50: 15, P95: 30, P999: 50, Sum: 6000, Planned: 430, Skipped: 18, Late: 5}
-	require.Equal(t, both, joined([]timing.Latency{a, b}))
-	require.Equal(t, both, joined([]timing.Latency{b, a}))
-	require.Zero(t, joined(nil), "a build that does not tell")
+func TestReconnects(t *testing.T) {
+	for calls, want := range map[int64]int64{0: 1, 100: 1, 1000: 1, 1999: 1, 2000: 2, 1_000_000: 1000} {
+		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
+	}
 }

@@ -1,4 +1,4 @@
-package versus
+package arms
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,56 +19,27 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// watched counts the calls of a stack, those under way, and its clients. A call takes so long at least.
-type watched struct {
-	made, inside, most, clients atomic.Int64
-	takes                       time.Duration
-}
-
-func (w *watched) stack() rpcbench.Stack {
-	return testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
-		w.clients.Add(1)
-		return testkit.Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
-			call, err := c.PrepareUser(u)
-			return func(ctx context.Context) error {
-				w.made.Add(1)
-				n := w.inside.Add(1)
-				defer w.inside.Add(-1)
-				for most := w.most.Load(); n > most && !w.most.CompareAndSwap(most, n); most = w.most.Load() {
-				}
-				if w.takes > 0 {
-					<-time.After(w.takes)
-				}
-				return call(ctx)
-			}, err
-		}, OnClose: func() error {
-			w.clients.Add(-1)
-			return c.Close()
-		}}
-	})
-}
-
 // Several callers call through the whole window: its calls are some of those made, and as many have been under way as
 // there are callers. Their client has gone when the other arm has its turn.
 func TestSeveralCallers(t *testing.T) {
 	const callers, takes = 8, time.Millisecond
-	base, own := watched{takes: takes}, watched{takes: takes}
-	s := own.stack()
+	base, own := testkit.Watched{Takes: takes}, testkit.Watched{Takes: takes}
+	s := own.Stack(rawtcp.New())
 	s.Name = "own"
 	dial := s.Dial
 	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		if n := base.clients.Load(); n > 0 {
+		if n := base.Clients.Load(); n > 0 {
 			return nil, fmt.Errorf("%d clients of the other arm are open", n)
 		}
 		return dial(config)
 	}
-	g, err := Open(t.Context(), at(workload.Workload{Callers: callers}), base.stack(), s)
+	g, err := Open(t.Context(), at(workload.Workload{Callers: callers}), base.Stack(rawtcp.New()), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	began := time.Now()
 	require.NoError(t, run(t, g, 2))
 	all, record := time.Since(began), g.Record()
-	for arm, by := range []*watched{&base, &own} {
+	for arm, by := range []*testkit.Watched{&base, &own} {
 		ops := 0
 		for _, block := range record.Blocks {
 			s := block[arm]
@@ -81,12 +51,12 @@ func TestSeveralCallers(t *testing.T) {
 		}
 		l := record.Latencies[arm]
 		require.EqualValues(t, ops, l.Calls, "latencies of arm %d: each call of the windows, and no other", arm)
-		require.Less(t, int64(ops), by.made.Load(), "calls of arm %d in windows, of all that it made", arm)
-		require.EqualValues(t, callers, by.most.Load(), "callers of arm %d at once", arm)
+		require.Less(t, int64(ops), by.Made.Load(), "calls of arm %d in windows, of all that it made", arm)
+		require.EqualValues(t, callers, by.Most.Load(), "callers of arm %d at once", arm)
 		require.GreaterOrEqual(t, l.Sum, time.Duration(l.Calls)*takes*998/1000, "latencies of arm %d, of %d whole calls", arm,
 			l.Calls)
 		require.LessOrEqual(t, l.Sum, callers*all, "latencies of arm %d: the calls of a caller follow one another", arm)
-		require.Zero(t, by.clients.Load(), "clients of arm %d that are left open", arm)
+		require.Zero(t, by.Clients.Load(), "clients of arm %d that are left open", arm)
 	}
 }
 
