@@ -1,11 +1,14 @@
-package report
+package pages
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -52,6 +55,24 @@ func (names renamed) of(old any) object {
 	return to
 }
 
+// read reads what a run left in a folder, of this release or of release 2.
+func read(dir string) (s report.Summary, err error) {
+	var of struct{ Release int }
+	data, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if err != nil || json.Unmarshal(data, &of) != nil || of.Release != 2 {
+		return report.Read(dir)
+	}
+	text, err := release2(string(data))
+	if err == nil {
+		s, err = report.Parse(dir, text)
+	}
+	if err == nil {
+		data, err = os.ReadFile(filepath.Join(dir, "bench.txt"))
+		s.Raw = string(data)
+	}
+	return s, err
+}
+
 // release2 makes a summary of release 2 one of this release.
 func release2(data string) (string, error) {
 	var s object
@@ -73,7 +94,7 @@ func release2(data string) (string, error) {
 		body["encode"], body["decode"] = inSpan.of(body["encode"]), inSpan.of(body["decode"])
 		bodies[i] = body
 	}
-	s["release"], s["plan"] = Release, inPlan.of(s)
+	s["release"], s["plan"] = report.Release, inPlan.of(s)
 	var made bytes.Buffer
 	err := json.NewEncoder(&made).Encode(s)
 	return made.String(), err
@@ -96,18 +117,18 @@ func answer2(old object) object {
 			percentiles[strings.ToLower(name)] = inPercentile.of(of[name])
 		}
 	}
-	a["percentiles"], a["leads"] = percentiles, ByTime
-	cpu, atRate := old["cpu"], number(inLoad.of(old["base_load"])["completed"]) > 0
+	a["percentiles"], a["leads"] = percentiles, report.ByTime
+	cpu, atRate := old["cpu"], float(inLoad.of(old["base_load"])["completed"]) > 0
 	switch {
 	case atRate:
-		a["cpu"], a["leads"] = figure2(old), ByCPU
+		a["cpu"], a["leads"] = figure2(old), report.ByCPU
 	default:
 		a["time"] = figure2(old)
 		if cpu != nil {
 			a["cpu"] = figure2(cpu)
 		}
 		if old["leads"] == "CPU" {
-			a["leads"] = ByCPU
+			a["leads"] = report.ByCPU
 		}
 	}
 	return a
@@ -124,14 +145,14 @@ func figure2(old any) object {
 	if reason, _ := from["reason"].(string); reason != "" {
 		f["reason"] = object{"kind": reason}
 	}
-	if floor := verdict.Floor(number(f["copy_differs"]), number(f["base_varied"])); floor > 0 {
+	if floor := verdict.Floor(float(f["copy_differs"]), float(f["base_varied"])); floor > 0 {
 		f["noise_floor"] = floor
 	}
 	return f
 }
 
-// number is what a value of JSON is, or 0.
-func number(value any) float64 {
+// float is what a value of JSON is, or 0.
+func float(value any) float64 {
 	n, _ := value.(json.Number)
 	f, _ := n.Float64()
 	return f

@@ -1,28 +1,32 @@
-package report
+package pages
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
+
+var update = flag.Bool("update", false, "write the pages of testdata anew")
 
 // TestRelease2: recorded runs of release 2 have the pages that it made of them, which testdata has, but for the
 // sentences above the table. Written again, they are read as they were.
 func TestRelease2(t *testing.T) {
 	var pages bytes.Buffer
 	for _, run := range []string{"2026-11-24-epyc-2vcpu-afternoon/agree/small", "2026-11-25-xeon-2vcpu/own/cel"} {
-		s, err := Read(filepath.Join("../../study/results", run))
+		s, err := read(filepath.Join("../results", run))
 		require.NoError(t, err)
 		require.NoError(t, s.Markdown(&pages))
 		dir := t.TempDir()
 		require.NoError(t, s.Save(dir))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(s.Raw), 0o600))
-		again, err := Read(dir)
+		again, err := read(dir)
 		require.NoError(t, err)
 		require.Equal(t, s, again)
 		text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
@@ -66,18 +70,18 @@ func TestNamesOfRelease2(t *testing.T) {
 	byTime.Time = figure(verdict.Undecided, "the interval includes 1")
 	byCPU.Time, byCPU.CPU = figure(verdict.Less, ""), figure(verdict.More, "")
 	atRate.CPU, atRate.BaseLoad.Completed, atRate.StackLoad.Completed = figure(verdict.Same, ""), 0.99, 0.98
-	counts := &Counts{Calls: 1, Sent: 2, Received: 3, Writes: 4, Reads: 5, Allocs: 6, AllocBytes: 7, Connections: 8,
+	counts := &report.Counts{Calls: 1, Sent: 2, Received: 3, Writes: 4, Reads: 5, Allocs: 6, AllocBytes: 7, Connections: 8,
 		ServerAllocs: 9, ServerAllocBytes: 10}
 	for reason, c := range map[string]struct {
 		result string
-		want   Answer
+		want   report.Answer
 	}{
 		"of time": {figures + others + `"verdict":"undecided","reason":"the interval includes 1"`,
-			Answer{Leads: ByTime, Answer: byTime}},
+			report.Answer{Leads: report.ByTime, Answer: byTime}},
 		"of time and CPU": {figures + others + `"verdict":"faster","leads":"CPU","cpu":{` + figures +
-			`"verdict":"slower","base_cpu_ns":1}`, Answer{Leads: ByCPU, Answer: byCPU}},
+			`"verdict":"slower","base_cpu_ns":1}`, report.Answer{Leads: report.ByCPU, Answer: byCPU}},
 		"at a rate": {figures + others + `"verdict":"equal","base_load":{"reached":0.99}`,
-			Answer{Leads: ByCPU, Answer: atRate}},
+			report.Answer{Leads: report.ByCPU, Answer: atRate}},
 	} {
 		completed := "0"
 		if c.want.BaseLoad.Completed > 0 {
@@ -95,18 +99,19 @@ func TestNamesOfRelease2(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o600))
-		s, err := Read(dir)
+		s, err := read(dir)
 		require.NoError(t, err, reason)
-		require.Equal(t, Summary{Release: 3, Command: "rpcbench run", Environment: []string{"cpu=X"}, Base: "httpjson",
-			Plan: Plan{Processes: 9, Layouts: 4, Seed: 1<<64 - 1}, Answers: []Answer{c.want},
-			Call: &Call{Method: "a.B/C", Made: "m",
-				Bodies: []Body{{"s", "f", "c", 1, 2, 3, 4, Span{5, 6, 7}, Span{8, 9, 10}, nil}}}}, s, reason)
+		require.Equal(t, report.Summary{Release: 3, Command: "rpcbench run", Environment: []string{"cpu=X"}, Base: "httpjson",
+			Plan: report.Plan{Processes: 9, Layouts: 4, Seed: 1<<64 - 1}, Answers: []report.Answer{c.want},
+			Call: &report.Call{Method: "a.B/C", Made: "m",
+				Bodies: []report.Body{{Stack: "s", Format: "f", Codec: "c", Request: 1, Reply: 2, GzipRequest: 3, GzipReply: 4,
+					Encode: report.Span{Ns: 5, Lo: 6, Hi: 7}, Decode: report.Span{Ns: 8, Lo: 9, Hi: 10}}}}}, s, reason)
 	}
 	for _, text := range []string{`{"release":2,"answers":7}`, `{"release":2,"answers":[7],"call":8}`,
 		`{"release":2,"answers":[{"cpu":7,"percentiles":[],"base_load":"x","verdict":{}}],"call":{"bodies":[1]}}`} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o600))
-		_, err := Read(dir)
-		require.ErrorContains(t, err, "report: ", text)
+		_, err := read(dir)
+		require.ErrorContains(t, err, dir, text)
 	}
 }
