@@ -19,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // Messages are what flags say of messages of one's own.
@@ -101,23 +102,18 @@ func moduleStacks() (all []rpcbench.Stack) {
 
 // module makes it, and tells what the samples lose.
 func (p program) module(ctx context.Context, m Messages, dir, name string, told, stderr io.Writer) (Module, error) {
-	show := progress(ctx, stderr)
+	show := shell.Progress(ctx, stderr)
 	show("building the program for your messages", 15*time.Second)
 	made, err := p.make(ctx, m, dir, name)
 	show("", 0)
 	if ctx.Err() != nil {
-		return made, errInterrupted
+		return made, shell.ErrInterrupted
 	}
 	for _, path := range made.Lossy {
 		_, _ = fmt.Fprintln(told, path)
 	}
 	return made, err
 }
-
-// ended is the exit status of a module's program, which has said why.
-type ended int
-
-func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // runModule makes the module in a temporary folder, runs its program there with the other flags, and removes the
 // folder. The program's report shows what was typed.
@@ -140,7 +136,7 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, o o
 	})
 	out := ""
 	if !o.gate.countsOnly() {
-		if out, err = folder(o.out); err != nil {
+		if out, err = shell.Folder(o.out); err != nil {
 			return err
 		}
 		here, err := filepath.Abs(out) // lies where the caller is
@@ -151,16 +147,16 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, o o
 	}
 	cmd := exec.CommandContext(ctx, made.Program, append(args, f.Args()...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, stdout, stderr, time.Minute
-	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(asTyped(), "\n"))
+	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(shell.AsTyped(), "\n"))
 	err = builds.Run(cmd)
 	_ = os.Remove(out) // unless something is in it
 	var exit *exec.ExitError
 	switch {
 	case !errors.As(err, &exit):
 	case exit.ExitCode() < 0 && ctx.Err() != nil: // before the program listened for signals, so it has said nothing
-		err = errInterrupted
+		err = shell.ErrInterrupted
 	default:
-		err = ended(max(1, exit.ExitCode()))
+		err = shell.ExitStatus(max(1, exit.ExitCode()))
 	}
 	if _, none := os.Stat(out); made.Schema != nil && none == nil {
 		schema := filepath.Join(out, "schema.proto")
@@ -170,22 +166,22 @@ func (p program) runModule(ctx context.Context, m Messages, f *flag.FlagSet, o o
 	return err
 }
 
-func initCommand(p program, stdout, stderr io.Writer) command {
-	return command{
-		name: "init", tidies: true, does: "Make a Go module that compares ways to serve and call a method of yours",
-		example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -reply order.json -out orders",
-		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+func initCommand(p program, stdout, stderr io.Writer) shell.Command {
+	return shell.Command{
+		Name: "init", Tidies: true, Does: "Make a Go module that compares ways to serve and call a method of yours",
+		Example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -reply order.json -out orders",
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			var m Messages
 			m.flags(f)
 			out := f.String("out", "", "new `folder` for the module")
 			return func(ctx context.Context, _ []string) error {
 				switch err := p.checkOwn(m); {
 				case err != nil:
-					return wrong("init: %w", err)
+					return shell.Wrong("init: %w", err)
 				case *out == "":
-					return wrong("init: the folder is missing: name a new one with -out")
+					return shell.Wrong("init: the folder is missing: name a new one with -out")
 				}
-				if err := isNew("init: -out", *out); err != nil {
+				if err := shell.IsNew("init: -out", *out); err != nil {
 					return err
 				}
 				return p.keepModule(ctx, m, *out, stdout, stderr)
@@ -199,7 +195,7 @@ func (p program) keepModule(ctx context.Context, m Messages, out string, stdout,
 	path, err := filepath.Abs(out)
 	dir, failed := os.MkdirTemp(filepath.Dir(path), ".rpcbench-")
 	if err := cmp.Or(err, failed); err != nil {
-		return wrong("init: -out %s: %w", out, err)
+		return shell.Wrong("init: -out %s: %w", out, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	made, err := p.module(ctx, m, dir, filepath.Base(path), stdout, stderr)
@@ -212,8 +208,8 @@ func (p program) keepModule(ctx context.Context, m Messages, out string, stdout,
 		if strings.Contains(out, " ") {
 			folder = strconv.Quote(out)
 		}
-		err = cmp.Or(say(stdout, "%s is a Go module that compares stacks of %s: %s.", out, made.Method, samples),
-			say(stdout, "Next: cd %s && go run . run -out answer", folder))
+		err = cmp.Or(shell.Say(stdout, "%s is a Go module that compares stacks of %s: %s.", out, made.Method, samples),
+			shell.Say(stdout, "Next: cd %s && go run . run -out answer", folder))
 	}
 	return err
 }

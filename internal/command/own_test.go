@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // The stacks that flags are checked by are those of a module.
@@ -27,7 +28,7 @@ func TestModuleStacks(t *testing.T) {
 	for _, of := range regexp.MustCompile(`(\w+)\.Of\(`).FindAllStringSubmatch(string(method), -1) {
 		all = append(all, of[1])
 	}
-	require.Equal(t, all, program{stacks: moduleStacks()}.names())
+	require.Equal(t, all, programOf(moduleStacks()).Names())
 }
 
 // A module's program has the flags of run, in a folder of its own, and its exit status is the command's. What a user
@@ -51,7 +52,7 @@ func TestRunModule(t *testing.T) {
 	var out, errs bytes.Buffer
 	err := p.run(t.Context(), []string{"run", "-request-size", "1kB", "-reply-size=2kB", "-tls", "-base", "httpjson",
 		"-out", "answer/", "grpcprotobuf"}, &out, &errs)
-	var status ended
+	var status shell.ExitStatus
 	require.ErrorAs(t, err, &status)
 	require.EqualValues(t, 3, status)
 	require.Regexp(t, "^"+regexp.QuoteMeta(temporary)+`/rpcbench-\d+ -mod=readonly run -base=httpjson -tls=true -out=`+
@@ -78,7 +79,7 @@ func TestNothingMeasuredLeavesNoFolder(t *testing.T) {
 		var servers []string
 		fixtures := map[string]*rpcbench.Fixture{}
 		for _, name := range names {
-			found, err := ours().find(name)
+			found, err := ours().Find(name)
 			require.NoError(t, err)
 			f, err := child.ServerOnly(t.Context(), found[0], rpcbench.Config{})
 			require.NoError(t, err)
@@ -100,8 +101,8 @@ func TestNothingMeasuredLeavesNoFolder(t *testing.T) {
 			require.NoError(t, f.Close())
 		}
 	}
-	for ends, status := range map[string]error{"exit 0": nil, "exit 1": ended(1), "exit 3": ended(3),
-		"kill -9 $$": ended(1), "touch ${N#-out=}/bench.txt; exit 1": ended(1)} {
+	for ends, status := range map[string]error{"exit 0": nil, "exit 1": shell.ExitStatus(1), "exit 3": shell.ExitStatus(3),
+		"kill -9 $$": shell.ExitStatus(1), "touch ${N#-out=}/bench.txt; exit 1": shell.ExitStatus(1)} {
 		p := ours()
 		p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
 			made := Module{Program: filepath.Join(dir, "program"), Schema: []byte("syntax"), Method: "made.Samples/Call"}
@@ -143,7 +144,7 @@ func TestRunModuleInterruptedAtOnce(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	begun := writer(func(data []byte) (int, error) { interrupt(); return len(data), nil })
 	args := []string{"run", "-request-size", "1kB", "-reply-size", "2kB", "-out", "answer"}
-	require.ErrorIs(t, p.run(ctx, args, begun, io.Discard), errInterrupted)
+	require.ErrorIs(t, p.run(ctx, args, begun, io.Discard), shell.ErrInterrupted)
 	require.NoDirExists(t, "answer")
 }
 
@@ -164,7 +165,7 @@ func TestAModuleHasAllFlags(t *testing.T) {
 		return made, os.WriteFile(made.Program, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)
 	}
 	all, made := flag.NewFlagSet("run", flag.ContinueOnError), flag.NewFlagSet("", flag.ContinueOnError)
-	runCommand(p, io.Discard, io.Discard).setup(all)
+	runCommand(p, io.Discard, io.Discard).Setup(all)
 	new(Messages).flags(made)
 	var want []string
 	all.VisitAll(func(f *flag.Flag) {

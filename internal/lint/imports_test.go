@@ -153,7 +153,8 @@ func TestRooms(t *testing.T) {
 		"compare":   {"verdict", "measure", "explain", "environ"},
 		"report":    {"verdict"},
 		"idle":      {"verdict", "measure", "compare", "report/table"},
-		"command":   {"report", "idle", "compare", "verdict", "explain", "measure", "suite/corpus", "environ"},
+		"shell":     {"measure", "report"},
+		"command":   {"shell", "report", "idle", "compare", "verdict", "explain", "measure", "suite/corpus", "environ"},
 		"scaffold":  {"command", "compare", "measure", "environ"},
 		"testkit":   {"measure", "verdict"},
 	}

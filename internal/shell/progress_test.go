@@ -1,9 +1,8 @@
-package command
+package shell
 
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -35,12 +33,12 @@ var steps = []struct {
 }
 
 // walk makes the steps, and calls said after each.
-func walk(k *clock, said func(i int)) {
-	show := k.show
+func walk(k *Clock, said func(i int)) {
+	show := k.Show
 	for i, step := range steps {
 		<-time.After(time.Duration(step.after) * time.Second)
 		if step.part {
-			show = k.part()
+			show = k.Part()
 		}
 		show(step.what, time.Duration(step.left)*time.Second)
 		said(i)
@@ -56,8 +54,8 @@ func TestLineAMinute(t *testing.T) {
 		out, in, err := os.Pipe()
 		require.NoError(t, err)
 		defer in.Close()
-		ctx, k := newClock(t.Context(), in, parts...)
-		k.spare = 7 * time.Second
+		ctx, k := NewClock(t.Context(), in, parts...)
+		k.Spare = 7 * time.Second
 		walk(k, func(int) {})
 		_, _ = in.WriteString("end\n")
 		lines := bufio.NewReader(out)
@@ -71,7 +69,7 @@ func TestLineAMinute(t *testing.T) {
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "end\n", line)
-		k.show("counting", time.Second)
+		k.Show("counting", time.Second)
 		require.NoError(t, ctx.Err())
 		require.NoError(t, out.Close())
 		<-time.After(time.Minute)
@@ -111,8 +109,8 @@ func TestBar(t *testing.T) {
 				}
 				return last
 			}
-			_, k := newClock(t.Context(), side, parts...)
-			defer k.end()
+			_, k := NewClock(t.Context(), side, parts...)
+			defer k.End()
 			walk(k, func(i int) {
 				synctest.Wait()
 				last := read()
@@ -141,34 +139,4 @@ func TestTerminals(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	require.False(t, isTerminal(file))
-}
-
-// What is announced has links, rates and counts, and the layers of a method of one's own.
-func TestAnnounced(t *testing.T) {
-	takes := func(args ...string) []time.Duration {
-		p := planned(t, ours(), append([]string{"-workloads"}, args...)...)
-		require.Equal(t, p.campaign(nil, p.likely()).Takes(), p.parts()[2])
-		require.Equal(t, p.parts()[2]/4, p.spare(), "for what goes on")
-		return p.parts()
-	}
-	one, builds := takes("small"), takes("small", "httpjson@HEAD", "httpjson")
-	require.Zero(t, one[0]+one[1], "the short answer is of this program")
-	require.Equal(t, 2*aCount, one[3])
-	require.Equal(t, 16*aLink, builds[0])
-	require.Equal(t, 8*aLink, takes("small", "-thorough")[0])
-	require.Positive(t, planned(t, ours(), "-workloads", "small-load").parts()[1])
-	slow := planned(t, ours(), "-callers", "2", "-wait", "100ms")
-	require.Zero(t, slow.spare(), "minutes are enough")
-	require.Greater(t, slow.parts()[2], 8*3*2*time.Second, "two windows of ten calls, of three arms in eight processes")
-	for _, more := range [][]string{{"-callers", "100"}, {"-stream"}} {
-		small, large := planned(t, ours(), append(more, "-payload", "1kB")...), planned(t, ours(),
-			append(more, "-payload", "100kB")...)
-		require.Greater(t, large.parts()[2], 2*small.parts()[2], "the size of a message is known")
-	}
-	require.Zero(t, takes("small-1000-per-second")[1], "nobody looks for a rate that is given")
-	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
-	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {
-		p := planned(t, program{stacks: moduleStacks()}, fmt.Sprintf("-thorough=%t", thorough))
-		require.Equal(t, 2*processes*each+2*slice*2*blocks*3, p.parts()[4], "layers, and handlers of three stacks")
-	}
 }
