@@ -14,12 +14,13 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // Main is cli.Main of a program that has a Make, or nil.
-func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
-	p := program{shell.Program{Stacks: stacks, Own: workloads}, module}
+func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
+	p := program{shell.Program{Stacks: stacks, Own: workloads}, make}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		p.Main = info.Path
 	}
@@ -59,11 +60,11 @@ func Main(module Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) 
 // program is one that may make modules.
 type program struct {
 	shell.Program
-	make Make
+	make own.Make
 }
 
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []shell.Command{runCommand(p, stdout, stderr), initCommand(p, stdout, stderr), reportCommand(stdout),
+	commands := []shell.Command{runCommand(p, stdout, stderr), own.Command(p.make, stdout, stderr), reportCommand(stdout),
 		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 {
 		return shell.Wrong("a command is missing: rpcbench -h lists them")

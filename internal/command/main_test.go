@@ -23,6 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -69,8 +70,8 @@ func asTheProgram() {
 
 // ours is cmd/rpcbench, but for modules, which TestModule makes.
 func ours() program {
-	none := func(context.Context, Messages, string, string) (Module, error) {
-		return Module{}, errors.New("no module")
+	none := func(context.Context, own.Messages, string, string) (own.Module, error) {
+		return own.Module{}, errors.New("no module")
 	}
 	return program{shell.Program{Stacks: stacks.All(), Main: "github.com/rpcbench/rpcbench/cmd/rpcbench"}, none}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -165,7 +166,7 @@ func TestNoShareOfNoTime(t *testing.T) {
 // JSON that is converted for its handler has a row of its own for another codec too.
 func TestAnotherCodecOfConvertedJSON(t *testing.T) {
 	for _, converts := range []string{"", ".converted"} {
-		p := programOf(moduleStacks())
+		p := programOf(own.Stacks())
 		for i := range p.Stacks[:2] {
 			p.Stacks[i].Name += converts
 		}

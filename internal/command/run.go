@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -26,7 +27,7 @@ import (
 func runCommand(p program, stdout, stderr io.Writer) shell.Command {
 	var messages []string
 	if p.make != nil {
-		messages = []string{"Messages of yours: " + ownFlags}
+		messages = []string{"Messages of yours: " + own.Flags}
 	}
 	return shell.Command{
 		Name: "run", Tidies: true, Args: " [stack[@build]...]",
@@ -43,20 +44,20 @@ func runCommand(p program, stdout, stderr io.Writer) shell.Command {
 			"Where to: out v",
 		}, messages...),
 		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			var m Messages
-			m.flags(f)
+			var m own.Messages
+			m.Register(f)
 			read, number := runFlags(p, f), idleFlag(f)
 			return func(ctx context.Context, args []string) error {
 				o, err := read(args)
 				if o.typed["idle"] {
 					return o.atRest(ctx, *number, stdout, stderr)
 				}
-				own := slices.ContainsFunc(strings.Fields(ownFlags), func(name string) bool { return o.typed[name] })
-				if own {
-					if err := p.checkOwn(m); err != nil {
+				ofOwn := slices.ContainsFunc(strings.Fields(own.Flags), func(name string) bool { return o.typed[name] })
+				if ofOwn {
+					if err := p.make.Check(m); err != nil {
 						return shell.Wrong("run: %w", err)
 					}
-					o.program = program{Program: shell.Program{Stacks: moduleStacks()}}
+					o.program = program{Program: shell.Program{Stacks: own.Stacks()}}
 				}
 				if err != nil {
 					return err
@@ -65,7 +66,7 @@ func runCommand(p program, stdout, stderr io.Writer) shell.Command {
 				switch err := o.check(plan); {
 				case err != nil:
 					return err
-				case own:
+				case ofOwn:
 					return p.runModule(ctx, m, f, o, stdout, stderr)
 				}
 				return plan.answer(ctx, o.out, o.verbose, stdout, stderr)

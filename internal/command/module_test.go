@@ -17,19 +17,9 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
-
-// The stacks that flags are checked by are those of a module.
-func TestModuleStacks(t *testing.T) {
-	method, err := os.ReadFile(filepath.Join("..", "scaffold", "module", "method.go.tmpl"))
-	require.NoError(t, err)
-	var all []string
-	for _, of := range regexp.MustCompile(`(\w+)\.Of\(`).FindAllStringSubmatch(string(method), -1) {
-		all = append(all, of[1])
-	}
-	require.Equal(t, all, programOf(moduleStacks()).Names())
-}
 
 // A module's program has the flags of run, in a folder of its own, and its exit status is the command's. What a user
 // gets of the module is beside what was measured.
@@ -40,13 +30,13 @@ func TestRunModule(t *testing.T) {
 	home, temporary := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	t.Chdir(home)
-	want, p := Messages{RequestSize: "1kB", ReplySize: "2kB"}, ours()
-	p.make = func(_ context.Context, m Messages, dir, name string) (Module, error) {
+	want, p := own.Messages{RequestSize: "1kB", ReplySize: "2kB"}, ours()
+	p.make = func(_ context.Context, m own.Messages, dir, name string) (own.Module, error) {
 		require.Equal(t, want, m)
 		require.Equal(t, "own", name)
 		script := "#!/bin/sh\ntouch ${4#-out=}/summary.json || exit 1\necho $PWD $GOFLAGS $@\nexit 3\n"
-		made := Module{Program: filepath.Join(dir, "program"), Lossy: []string{"reply.a: a zero"}, Schema: []byte("syntax"),
-			Method: "made.Samples/Call"}
+		made := own.Module{Program: filepath.Join(dir, "program"), Lossy: []string{"reply.a: a zero"},
+			Schema: []byte("syntax"), Method: "made.Samples/Call"}
 		return made, os.WriteFile(made.Program, []byte(script), 0o700)
 	}
 	var out, errs bytes.Buffer
@@ -104,8 +94,8 @@ func TestNothingMeasuredLeavesNoFolder(t *testing.T) {
 	for ends, status := range map[string]error{"exit 0": nil, "exit 1": shell.ExitStatus(1), "exit 3": shell.ExitStatus(3),
 		"kill -9 $$": shell.ExitStatus(1), "touch ${N#-out=}/bench.txt; exit 1": shell.ExitStatus(1)} {
 		p := ours()
-		p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
-			made := Module{Program: filepath.Join(dir, "program"), Schema: []byte("syntax"), Method: "made.Samples/Call"}
+		p.make = func(_ context.Context, _ own.Messages, dir, _ string) (own.Module, error) {
+			made := own.Module{Program: filepath.Join(dir, "program"), Schema: []byte("syntax"), Method: "made.Samples/Call"}
 			return made, os.WriteFile(made.Program, []byte("#!/bin/sh\nfor N; do case $N in -out=*) break;; esac; done\n"+ends),
 				0o700)
 		}
@@ -137,8 +127,8 @@ func TestRunModuleInterruptedAtOnce(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	p := ours()
-	p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
-		made := Module{Program: filepath.Join(dir, "program")}
+	p.make = func(_ context.Context, _ own.Messages, dir, _ string) (own.Module, error) {
+		made := own.Module{Program: filepath.Join(dir, "program")}
 		return made, os.WriteFile(made.Program, []byte("#!/bin/sh\necho begun\nexec sleep 60\n"), 0o700)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -160,13 +150,13 @@ func TestAModuleHasAllFlags(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	p := ours()
-	p.make = func(_ context.Context, _ Messages, dir, _ string) (Module, error) {
-		made := Module{Program: filepath.Join(dir, "program"), Method: "made.Samples/Call"}
+	p.make = func(_ context.Context, _ own.Messages, dir, _ string) (own.Module, error) {
+		made := own.Module{Program: filepath.Join(dir, "program"), Method: "made.Samples/Call"}
 		return made, os.WriteFile(made.Program, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)
 	}
 	all, made := flag.NewFlagSet("run", flag.ContinueOnError), flag.NewFlagSet("", flag.ContinueOnError)
 	runCommand(p, io.Discard, io.Discard).Setup(all)
-	new(Messages).flags(made)
+	new(own.Messages).Register(made)
 	var want []string
 	all.VisitAll(func(f *flag.Flag) {
 		for _, value := range []string{"true", "7", "7s", "1kB", "httpjson=127.0.0.1:7"} {
@@ -181,7 +171,7 @@ func TestAModuleHasAllFlags(t *testing.T) {
 		}
 	})
 	var out bytes.Buffer
-	require.NoError(t, p.runModule(t.Context(), Messages{}, all, options{out: "answer"}, &out, io.Discard))
+	require.NoError(t, p.runModule(t.Context(), own.Messages{}, all, options{out: "answer"}, &out, io.Discard))
 	got := strings.Fields(out.String())
 	require.Equal(t, "run", got[0])
 	got = slices.DeleteFunc(got[1:], func(arg string) bool { return strings.HasPrefix(arg, "-out=") })
