@@ -3,14 +3,9 @@ package rpcbench
 import (
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
 
 // Config has the settings of a fixture that are the same for every stack. The zero value is one connection without TLS.
@@ -80,7 +73,7 @@ type meeting struct {
 
 // local is a fixture's server in this process.
 type local struct {
-	listener *tap.Listener // nil: the server is elsewhere
+	listener *listener // nil: the server is elsewhere
 	server   Server
 	served   chan struct{} // closed when Serve has returned
 	err      error         // of Serve; read after served
@@ -276,7 +269,7 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		return "server", err
 	}
 	f.Addr, f.local.served = bare.Addr().String(), make(chan struct{})
-	f.local.listener = &tap.Listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
+	f.local.listener = &listener{Listener: bare, Wrap: config.WrapServer, Failed: f.keep}
 	go func() {
 		f.local.err = f.local.server.Serve(f.local.listener)
 		close(f.local.served)
@@ -433,37 +426,4 @@ func (f *Fixture) stopAll() (err error) {
 	case <-time.After(closeTimeout):
 		return fmt.Errorf("%s: close: Serve has not returned after %v", f.Stack.Name, closeTimeout)
 	}
-}
-
-// certName is the name on the certificate. Clients verify this name, whatever the server's address is.
-const certName = "rpcbench.test"
-
-// selfSigned makes a key and a certificate for one server. The key never leaves this process.
-func selfSigned() (*tls.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{certName},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA:        true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	certificate := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}, err
-}
-
-// trusting returns the configuration of a client that trusts this certificate alone.
-func trusting(certificate []byte) (*tls.Config, error) {
-	leaf, err := x509.ParseCertificate(certificate)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
-	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: certName}, nil
 }

@@ -300,7 +300,7 @@ func TestStartIsCancelled(t *testing.T) {
 		{"the server accepts again", func(cancel func()) (rpcbench.Stack, rpcbench.Config) {
 			return withServer(func(inner rpcbench.Server) rpcbench.Server {
 				return testkit.Server{Server: inner, OnServe: func(ln net.Listener) error {
-					counted := ln.(*tap.Listener)
+					counted := ln.(*rpcbench.Listener)
 					asked := 0
 					counted.Listener = accepting{counted.Listener, func() (net.Conn, error) {
 						if asked++; asked == 2 {
@@ -705,4 +705,30 @@ func TestCallsThatEndEarlyOpenTheirConnections(t *testing.T) {
 			require.NoError(t, f.Close())
 		})
 	}
+}
+
+func TestListenerCounts(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ln := &rpcbench.Listener{Listener: inner}
+	for i := range int64(3) {
+		if i == 2 {
+			ln.Wrap = func(c net.Conn) net.Conn {
+				require.Equal(t, i, ln.Accepted.Load(), "a connection counts when it is wrapped")
+				return c
+			}
+		}
+		require.Equal(t, i, ln.Accepted.Load())
+		dialed, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		defer dialed.Close()
+		c, err := ln.Accept()
+		require.NoError(t, err)
+		defer c.Close()
+		require.IsType(t, (*net.TCPConn)(nil), c, "without Wrap nothing stands in the timed path")
+	}
+	require.NoError(t, ln.Close())
+	_, err = ln.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Equal(t, int64(3), ln.Accepted.Load(), "a failed Accept is no connection")
 }

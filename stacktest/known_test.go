@@ -14,7 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
@@ -72,7 +72,7 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 
 // TestPercentilesAreThoseOfTheirNames, of a thousand known latencies.
 func TestPercentilesAreThoseOfTheirNames(t *testing.T) {
-	ops := latency.NewRecorder()
+	ops := loop.NewRecorder()
 	for i := range 1000 {
 		ops.Record(time.Duration(i+1) * time.Microsecond)
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
@@ -103,7 +103,7 @@ func (r row) benchmark(b *testing.B) {
 	o := r.begin(b)
 	r.start(b, o)
 	defer o.Loop.Finish()
-	before, lateBefore := o.Fixture.Accepted(), versus.Late()
+	before, lateBefore := o.Fixture.Accepted(), arms.Late()
 	runtime.GC() // what starting and warming left is not the loop's
 	b.ReportAllocs()
 
@@ -121,7 +121,7 @@ func (r row) benchmark(b *testing.B) {
 	if r.NewConn {
 		opened -= n
 	}
-	r.reconnects(b, opened, n, versus.Late()-lateBefore)
+	r.reconnects(b, opened, n, arms.Late()-lateBefore)
 	r.percentiles(b, o.Figures.Latency)
 	counted := r.Workload
 	counted.Link, counted.Procs = "", runtime.GOMAXPROCS(0)
@@ -239,11 +239,11 @@ func (r row) guard(o *workload.Open, do func() error) error {
 // serial makes the ops of one caller in this goroutine.
 func (r row) serial(b *testing.B, o *workload.Open) error {
 	b.Helper()
-	loop := o.Loop.(*latency.OneCaller)
-	loop.Timed(true)
+	one := o.Loop.(*loop.OneCaller)
+	one.Timed(true)
 	allocated := workload.Allocated()
 	for b.Loop() {
-		if err := loop.Call(); err != nil {
+		if err := one.Call(); err != nil {
 			return fmt.Errorf("call %d: %w", o.Figures.Latency.Count()-1, err)
 		}
 	}
@@ -292,7 +292,7 @@ func (r row) reconnects(b *testing.B, more, n, waits int64) {
 		r.report(b, float64(more), "reconnects")
 		return
 	}
-	allowed := versus.Reconnects(n)
+	allowed := arms.Reconnects(n)
 	if more < 0 || more > allowed+waits {
 		b.Fatalf("%s: in %d timed calls the number of connections differs by %+d from what is declared; "+
 			"up to %+d is allowed", r.stack.Name, n, more, allowed+waits)
@@ -307,7 +307,7 @@ func (r row) reconnects(b *testing.B, more, n, waits int64) {
 }
 
 // percentiles reports the percentiles for which there are enough ops, and for which the clock is fine enough.
-func (r row) percentiles(b *testing.B, ops *latency.Recorder) {
+func (r row) percentiles(b *testing.B, ops *loop.Recorder) {
 	b.Helper()
 	began := time.Now()
 	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5 %

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -167,8 +167,8 @@ func starve() {
 			}
 		})
 	}
-	before := versus.Late()
-	for end := time.Now().Add(time.Minute); versus.Late() == before && time.Now().Before(end); {
+	before := arms.Late()
+	for end := time.Now().Add(time.Minute); arms.Late() == before && time.Now().Before(end); {
 		runtime.Gosched()
 	}
 	enough.Store(true)

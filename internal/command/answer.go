@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,28 +17,27 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
-
-var errInterrupted = errors.New("interrupted")
 
 // answer links a plan's programs, has them measured, writes what was found, tidies up and prints. What was measured
 // before a step that fails is written. A folder in which nothing was measured goes.
 func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stderr io.Writer) error {
-	ctx, clock := newClock(ctx, stderr, p.parts()...)
-	defer clock.end()
-	clock.spare = p.spare()
+	ctx, clock := shell.NewClock(ctx, stderr, p.parts()...)
+	defer clock.End()
+	clock.Spare = p.spare()
 	if p.gate.countsOnly() {
 		return p.countAll(ctx, stdout, clock)
 	}
 	here := environ.List() // a folder of results would be a change of the source
 	err := p.reach(ctx)
 	if err == nil && os.Getenv(report.Typed) == "" { // else a parent rpcbench made it for us
-		out, err = folder(out)
+		out, err = shell.Folder(out)
 	}
 	if err != nil {
 		return err
 	}
-	l, err := p.link(ctx, here, clock.part())
+	l, err := p.link(ctx, here, clock.Part())
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(out))
 	}
@@ -60,33 +58,17 @@ func (p plan) answer(ctx context.Context, out string, verbose bool, stdout, stde
 		said, judged = p.gate.judge(s, p.workloads, f.skipped)
 	}
 	// Printing comes last, since nobody may read it.
-	err = errors.Join(err, printSummary(stdout, s, page, verbose), sayAll(stdout, said))
+	err = errors.Join(err, printSummary(stdout, s, page, verbose), shell.SayAll(stdout, said))
 	return with(err, judged)
-}
-
-// folder makes the one that is named, or one named by day and minute: another than each run that began in that minute.
-func folder(named string) (out string, err error) {
-	out = named
-	now := time.Now().Format("rpcbench-2006-01-02-1504")
-	for n := 1; n == 1 || named == "" && errors.Is(err, fs.ErrExist); n++ {
-		if named == "" {
-			out = strings.TrimSuffix(fmt.Sprintf("%s-%d", now, n), "-1")
-		}
-		err = os.Mkdir(out, 0o755)
-	}
-	if err != nil {
-		return out, fmt.Errorf("run: %w: name another folder with -out", err)
-	}
-	return out, nil
 }
 
 const rawFile = "bench.txt" // has a row for each arm of each process, as go test -bench prints them
 
 // run looks for the rates, measures, counts and describes. It keeps each process in bench.txt, and the summary so far,
 // so that a run can be reported however it ends. With an error comes what was found before it.
-func (p plan) run(ctx context.Context, l linked, out string, clock *clock) (f findings, err error) {
+func (p plan) run(ctx context.Context, l linked, out string, clock *shell.Clock) (f findings, err error) {
 	f.linked = l
-	if f.rates, f.warnings, err = p.lookForRates(ctx, l, clock.part()); err != nil {
+	if f.rates, f.warnings, err = p.lookForRates(ctx, l, clock.Part()); err != nil {
 		return f, err
 	}
 	raw, err := os.Create(filepath.Join(out, rawFile))
@@ -99,19 +81,19 @@ func (p plan) run(ctx context.Context, l linked, out string, clock *clock) (f fi
 	}
 	all := p.campaign(l.programs, f.rates)
 	f.comparisons = all.Comparisons
-	all.Show = clock.part()
+	all.Show = clock.Part()
 	all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(raw, one, r), p.summary(f).Save(out))
 	}
 	all.Say = func(line string) error {
 		_, failed := fmt.Fprintf(raw, "# %s\n", line)
-		return errors.Join(failed, clock.say(line))
+		return errors.Join(failed, clock.Say(line))
 	}
 	if err = all.Run(ctx); err == nil {
-		f.facts = p.count(ctx, l, all, clock.part())
+		f.facts = p.count(ctx, l, all, clock.Part())
 	}
 	if err == nil && ctx.Err() == nil && p.summary(f).Measured() {
-		err = p.describe(ctx, &f, clock.part())
+		err = p.describe(ctx, &f, clock.Part())
 	}
 	return p.ended(ctx, f, all, err)
 }
@@ -122,7 +104,7 @@ func (p plan) ended(ctx context.Context, f findings, all *versus.Campaign, err e
 	f.warnings = append(append(append(f.warnings, f.skipped...), all.Warnings...), all.Failures...)
 	switch {
 	case ctx.Err() != nil:
-		f.warnings, err = append(f.warnings, "interrupted"), errInterrupted
+		f.warnings, err = append(f.warnings, "interrupted"), shell.ErrInterrupted
 	case len(all.Failures) > 0:
 		err = errors.Join(err, errors.New("run: "+strings.Join(all.Failures, "; ")))
 	case err == nil && !p.summary(f).Measured():
@@ -144,7 +126,7 @@ func miscounted(all *versus.Campaign) (lines []string) {
 }
 
 // lookForRates finds the rate of each workload at ordinary load, or warns that it is another.
-func (p plan) lookForRates(ctx context.Context, l linked, show show) (found map[string]float64, warnings []string,
+func (p plan) lookForRates(ctx context.Context, l linked, show shell.Show) (found map[string]float64, warnings []string,
 	err error) {
 	found = map[string]float64{}
 	defer show("", 0)
@@ -164,7 +146,7 @@ func (p plan) lookForRates(ctx context.Context, l linked, show show) (found map[
 		rate, err := versus.Ordinary(ctx, versus.Run, p.spec(w, p.base), l.programs[build(p.base)][0])
 		switch {
 		case ctx.Err() != nil:
-			return nil, nil, errInterrupted
+			return nil, nil, shell.ErrInterrupted
 		case err != nil:
 			warnings = append(warnings, fmt.Sprintf("%s: no ordinary load was found, so it is %v calls a second: %s",
 				w.Title, w.Rate, err))
@@ -176,7 +158,8 @@ func (p plan) lookForRates(ctx context.Context, l linked, show show) (found map[
 }
 
 // count has a process of each build count bytes and allocations. Servers elsewhere count nothing.
-func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show show) map[[2]string]*workload.Facts {
+func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show shell.Show) (
+	facts map[[2]string]*workload.Facts) {
 	facts, left := map[[2]string]*workload.Facts{}, 0*time.Second
 	for _, one := range all.Comparisons {
 		left += counted(one)
@@ -206,7 +189,7 @@ func (p plan) count(ctx context.Context, l linked, all *versus.Campaign, show sh
 }
 
 // describe finds the messages and the layers of a method of one's own. Of create-user it has neither.
-func (p plan) describe(ctx context.Context, f *findings, show show) (err error) {
+func (p plan) describe(ctx context.Context, f *findings, show shell.Show) (err error) {
 	var warnings []string
 	f.call, warnings, err = p.call(ctx)
 	f.warnings = append(f.warnings, warnings...)

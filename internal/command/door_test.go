@@ -48,7 +48,7 @@ func TestWhatIsComparedUnlessNamed(t *testing.T) {
 			"httpjson.converted", []string{"grpcprotobuf"}},
 		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
 	} {
-		p := planned(t, program{stacks: test.stacks})
+		p := planned(t, programOf(test.stacks))
 		require.Equal(t, test.base, p.base, test.why)
 		require.Equal(t, test.contestants, p.contestants, test.why)
 	}
@@ -61,7 +61,7 @@ func TestNothingToLink(t *testing.T) {
 	}
 	clone, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	main := ours().main
+	main := ours().Main
 	// -mod=mod would require it
 	foreign := "module example.com/x\n\ngo 1.26.0\n\nreplace github.com/rpcbench/rpcbench => " + clone + "\n"
 	for _, test := range []struct{ why, dir, main, variable, value, want string }{
@@ -236,8 +236,8 @@ func TestToolOfAnotherModule(t *testing.T) {
 	offline(t, t.TempDir())
 	output(t, "go", "mod", "init", "example.com/mine")
 	output(t, "go", "mod", "edit", "-replace=github.com/rpcbench/rpcbench="+clone)
-	output(t, "go", "get", "-tool", ours().main)
-	folder, err := builds.Open(t.Context(), ours().main)
+	output(t, "go", "get", "-tool", ours().Main)
+	folder, err := builds.Open(t.Context(), ours().Main)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, folder.Remove()) }()
 	dir := ""
@@ -251,7 +251,7 @@ func TestToolOfAnotherModule(t *testing.T) {
 		return
 	}
 	planned := read(t, filepath.Join(dir, "planned")) // thousands of lines
-	for _, part := range []string{`path\t` + ours().main + `\n`, "packagefile github.com/rpcbench/rpcbench/stacks=",
+	for _, part := range []string{`path\t` + ours().Main + `\n`, "packagefile github.com/rpcbench/rpcbench/stacks=",
 		" -buildmode=exe ", " -randlayout=1 "} {
 		require.True(t, strings.Contains(planned, part), part)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // turn is how long a stack is measured before the next one has its turn. In a process each has as many rounds: one with
@@ -43,12 +43,12 @@ type explanation struct {
 	processes []explain.Process // or a profile that was read
 }
 
-func explainCommand(p program, stdout, stderr io.Writer) command {
-	return command{
-		name: "explain", tidies: true, args: " stack|profile|URL...",
-		does:    "Split the CPU of a call, of two stacks' difference or of a service among layers",
-		example: "rpcbench explain grpcservehttp grpcprotobuf",
-		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+func explainCommand(p program, stdout, stderr io.Writer) shell.Command {
+	return shell.Command{
+		Name: "explain", Tidies: true, Args: " stack|profile|URL...",
+		Does:    "Split the CPU of a call, of two stacks' difference or of a service among layers",
+		Example: "rpcbench explain grpcservehttp grpcprotobuf",
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			read := explainFlags(p, f)
 			return func(ctx context.Context, args []string) error {
 				o, err := read(args)
@@ -78,8 +78,8 @@ type explained struct {
 
 // explainFlags registers the flags. read returns what was typed, after they are parsed.
 func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explained, error)) {
-	o, first := explained{program: p}, p.workloads()[0].Name
-	if p.stacks[0].Method == "" {
+	o, first := explained{program: p}, p.Workloads()[0].Name
+	if p.Stacks[0].Method == "" {
 		first = workload.Small
 	}
 	name := f.String("workload", first, "`name` of rpcbench list")
@@ -95,7 +95,7 @@ func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explain
 	return func(args []string) (explained, error) {
 		o.args = args
 		var err error
-		o.stacks = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.names(), arg) })
+		o.stacks = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.Names(), arg) })
 		f.Visit(func(f *flag.Flag) {
 			switch f.Name {
 			case "callers", "conns", "gomaxprocs", "keep", "time", "workload":
@@ -110,9 +110,9 @@ func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explain
 		if err != nil {
 			return o, err
 		}
-		listed, err := workload.In(p.workloads(), *name)
+		listed, err := workload.In(p.Workloads(), *name)
 		if err != nil {
-			return o, wrongUse{err}
+			return o, shell.Wrong("%w", err)
 		}
 		o.workload = listed.At(nil)
 		o.workload.Callers = cmp.Or(*callers, o.workload.Callers)
@@ -126,22 +126,24 @@ func (o explained) check() error {
 	err := o.workload.Check()
 	switch least := 2 * each; {
 	case err != nil:
-		return wrong("explain: %w", err)
+		return shell.Wrong("explain: %w", err)
 	case len(o.args) == 0:
-		return wrong("explain: nothing is named: give a stack of rpcbench list, a CPU profile or its URL")
+		return shell.Wrong("explain: nothing is named: give a stack of rpcbench list, a CPU profile or its URL")
 	case o.ratios != "" && len(o.stacks) > 0:
-		return wrong("explain: -ratios is for the profile of a service, and %s is a stack: leave -ratios out", o.stacks[0])
+		return shell.Wrong("explain: -ratios is for the profile of a service, and %s is a stack: leave -ratios out",
+			o.stacks[0])
 	case len(o.stacks) == 0 && o.ofStacks != "":
-		return wrong("explain: -%s is for stacks, and %s is none: rpcbench list names the stacks", o.ofStacks, o.args[0])
+		return shell.Wrong("explain: -%s is for stacks, and %s is none: rpcbench list names the stacks", o.ofStacks,
+			o.args[0])
 	case o.waits && !slices.ContainsFunc(o.args, isURL):
-		return wrong("explain: -timeout is for the profile of a URL, and %s is none: leave -timeout out", o.args[0])
+		return shell.Wrong("explain: -timeout is for the profile of a URL, and %s is none: leave -timeout out", o.args[0])
 	case o.folder != "" && len(slices.Compact(slices.Sorted(slices.Values(o.stacks)))) < len(o.stacks):
-		return wrong("explain: -keep has one profile of a stack: name each stack once")
+		return shell.Wrong("explain: -keep has one profile of a stack: name each stack once")
 	case o.procs < 0 || o.procs > runtime.NumCPU():
-		return wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
+		return shell.Wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
 			o.procs, runtime.NumCPU())
 	case o.length < least:
-		return wrong("explain: -time %v is too short: give %v or more", o.length, least)
+		return shell.Wrong("explain: -time %v is too short: give %v or more", o.length, least)
 	}
 	return nil
 }
@@ -156,24 +158,24 @@ func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error
 	case err != nil:
 		return err
 	case by.Remote:
-		return wrong("explain: -ratios %s: its servers were in other programs, so no ratio is of all CPU: "+
+		return shell.Wrong("explain: -ratios %s: its servers were in other programs, so no ratio is of all CPU: "+
 			"name another folder", o.ratios)
 	}
 	if o.folder != "" {
 		if err := os.Mkdir(o.folder, 0o755); err != nil {
-			return wrong("explain: -keep needs the name of a new folder: %w", err)
+			return shell.Wrong("explain: -keep needs the name of a new folder: %w", err)
 		}
 		defer func() { _ = os.Remove(o.folder) }() // unless a profile is in it
 	}
 	asked := explain.Rounds{Workload: o.workload, Slice: turn, Procs: o.procs, Number: rounds}
-	all, err := o.explain(ctx, asked, o.length, o.timeout, o.args, progress(ctx, stderr))
+	all, err := o.explain(ctx, asked, o.length, o.timeout, o.args, shell.Progress(ctx, stderr))
 	none := func(e *explanation) bool { return len(e.processes) == 0 }
 	if len(all) == 0 || slices.ContainsFunc(all, none) {
 		return err // else an interrupted one has something to show
 	}
 	service := all[0].processes[0].Profile.Calls == 0
 	if o.ratios != "" && !service {
-		return wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave "+
+		return shell.Wrong("explain: -ratios is for the profile of a service, and %s is a profile of rpcbench: leave "+
 			"-ratios out", all[0].Name)
 	}
 	for _, e := range all {
@@ -185,7 +187,7 @@ func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		return errors.Join(all[0].printService(stdout, by, o.args[0]), err)
 	}
 	err = errors.Join(err, o.printExplained(stdout, all, o.workload, len(o.stacks) > 0))
-	return errors.Join(err, say(stdout, "Next: %s", next(o.folder, o.stacks, o.args)))
+	return errors.Join(err, shell.Say(stdout, "Next: %s", next(o.folder, o.stacks, o.args)))
 }
 
 // printExplained writes the layers of each stack and of their difference. They were measured, or read from profiles.
@@ -195,17 +197,17 @@ func (p program) printExplained(stdout io.Writer, all []*explanation, w workload
 		names = append(names, e.Name)
 	}
 	on := report.Summary{Environment: environ.List()}.Head()
-	say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
+	shell.Say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
 	if w.Apart && measured {
-		say(stdout, oneProcess, w.Name)
+		shell.Say(stdout, oneProcess, w.Name)
 	}
 	if w.Rate != 0 && measured {
-		say(stdout, closedLoop, w.Name, w.AtOnce())
+		shell.Say(stdout, closedLoop, w.Name, w.AtOnce())
 	}
 	for _, e := range all {
 		if procs := e.processes[0].Procs; procs > 0 {
-			s := p.stacks[slices.Index(p.names(), e.Name)]
-			say(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d", e.Name, w.Name,
+			s := p.Stacks[slices.Index(p.Names(), e.Name)]
+			shell.Say(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d", e.Name, w.Name,
 				w.AtOnce(), w.Connections(s.Traits), procs, len(e.processes))
 		}
 	}
@@ -215,7 +217,7 @@ func (p program) printExplained(stdout io.Writer, all []*explanation, w workload
 	if len(all) == 2 {
 		err = errors.Join(err, printDifference(stdout, all[0], all[1]))
 	}
-	say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
+	shell.Say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
 		"error over processes, or that of counting the samples of a file.")
 	return err
 }
@@ -231,14 +233,6 @@ func next(folder string, stacks, args []string) string {
 	return fmt.Sprintf("go tool pprof -top %s lists the functions.", args[0])
 }
 
-// say writes text in lines that fit.
-func say(w io.Writer, format string, args ...any) error {
-	text := fmt.Sprintf(format, args...)
-	begin := len(text) - len(strings.TrimLeft(text, "\n"))
-	_, err := io.WriteString(w, text[:begin]+table.Wrap(text[begin:], width(w)))
-	return err
-}
-
 func isURL(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 }
@@ -246,20 +240,20 @@ func isURL(arg string) bool {
 // explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
 // keeps what was measured before an error.
 func (p program) explain(ctx context.Context, asked explain.Rounds, length, timeout time.Duration, args []string,
-	show show) (all []*explanation, err error) {
+	show shell.Show) (all []*explanation, err error) {
 	var measured []*explanation
 	for _, arg := range args {
 		e := &explanation{Name: arg}
-		_, unknown := p.find(arg)
+		_, unknown := p.Find(arg)
 		info, missing := os.Stat(arg)
 		elsewhere := isURL(arg) || arg == "-"
 		switch {
 		case unknown == nil:
 			measured, asked.Arms = append(measured, e), append(asked.Arms, arg)
 		case missing != nil && !elsewhere:
-			return nil, wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
+			return nil, shell.Wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
 		case !elsewhere && !info.Mode().IsRegular():
-			return nil, wrong("explain: %s is no file: name a profile, or give its URL", arg)
+			return nil, shell.Wrong("explain: %s is no file: name a profile, or give its URL", arg)
 		default:
 			read := layers.ReadFile
 			if isURL(arg) {
@@ -270,11 +264,11 @@ func (p program) explain(ctx context.Context, asked explain.Rounds, length, time
 			s, err := read(arg)
 			switch {
 			case ctx.Err() != nil:
-				return nil, errInterrupted
+				return nil, shell.ErrInterrupted
 			case err != nil:
 				return nil, err
 			case s.Calls == 0 && len(args) > 1:
-				return nil, wrong("explain: %s is the profile of a service, whose calls nobody counted: give it alone", arg)
+				return nil, shell.Wrong("explain: %s is the profile of a service, whose calls nobody counted: give it alone", arg)
 			}
 			e.Name, e.processes = s.Row, []explain.Process{{Profile: s}}
 		}
@@ -289,7 +283,7 @@ func (p program) explain(ctx context.Context, asked explain.Rounds, length, time
 			measured[i].processes = append(measured[i].processes, one)
 		}
 		if ctx.Err() != nil {
-			err = errInterrupted
+			err = shell.ErrInterrupted
 		}
 		if err != nil {
 			return all, err

@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -29,7 +30,7 @@ func fetch(ctx context.Context, address string, within time.Duration) (s layers.
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return s, wrong("explain: %w", err)
+		return s, shell.Wrong("explain: %w", err)
 	}
 	name := request.URL.Redacted()
 	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
@@ -76,10 +77,10 @@ func (e *explanation) printService(w io.Writer, by report.Summary, typed string)
 	if by.Measured() {
 		next = fmt.Sprintf("go tool pprof -top %s lists the functions.", typed)
 	}
-	say(w, "%s: %d samples", e.Name, samples)
+	shell.Say(w, "%s: %d samples", e.Name, samples)
 	fmt.Fprintln(w)
 	if samples < fewestSamples {
-		say(w, "%d samples are too few for a bound, which takes %d.", samples, fewestSamples)
+		shell.Say(w, "%d samples are too few for a bound, which takes %d.", samples, fewestSamples)
 		next = "profile for longer: a second of CPU time gives 100 samples."
 	} else {
 		e.printBound(w, float64(samples), by)
@@ -101,7 +102,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary, typed string)
 		}
 	}
 	fmt.Fprintln(w)
-	return errors.Join(t.Text(w, width(w)), say(w, "\nNext: %s", next))
+	return errors.Join(t.Text(w, shell.Width(w)), shell.Say(w, "\nNext: %s", next))
 }
 
 // functions names those of a layer that took most, by the standard errors of counting.
@@ -134,22 +135,22 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 	if why != "" {
 		atMost, would = " at most, handlers included", func(verb string) string { return verb + "s" }
 	}
-	say(w, "Serving and calling RPCs takes %.1f %% of this service's CPU (%.1f to %.1f)%s, of which encoding is %.1f %%. "+
-		"A stack without cost %s %.1f %%%s%s.", x, lo, hi, atMost, encoded, would("save"), x, atMost, why)
-	say(w, "The scheduler and the collector take %.1f %%, which the profile cannot attribute. "+
+	shell.Say(w, "Serving and calling RPCs takes %.1f %% of this service's CPU (%.1f to %.1f)%s, of which encoding is "+
+		"%.1f %%. A stack without cost %s %.1f %%%s%s.", x, lo, hi, atMost, encoded, would("save"), x, atMost, why)
+	shell.Say(w, "The scheduler and the collector take %.1f %%, which the profile cannot attribute. "+
 		"If all of that is for RPCs, a stack without cost %s %.1f %%%s.", nobodys, would("save"), x+nobodys, atMost)
 	if own := share(within("", layers.Encoding)) - encoded; own > 0 {
-		say(w, "The service's own code takes %.1f %% for encoding, which is not in the bound.", own)
+		shell.Say(w, "The service's own code takes %.1f %% for encoding, which is not in the bound.", own)
 	}
 	if unless := ", unless most of the scheduler's and the collector's work is for RPCs"; hi < margin {
-		say(w, "Don't switch for CPU%s.", map[bool]string{true: unless}[hi+nobodys >= margin])
+		shell.Say(w, "Don't switch for CPU%s.", map[bool]string{true: unless}[hi+nobodys >= margin])
 	}
 	for _, stack := range by.Stacks() {
 		decided := slices.DeleteFunc(report.ByRatio(by.Timed(), stack), func(l report.Led) bool {
 			return l.GOMAXPROCS != 1 || l.Verdict == verdict.Undecided
 		})
 		if len(decided) == 0 {
-			say(w, "%s in place of %s: no workload on one core is decided, so there is no estimate.", stack, by.Base)
+			shell.Say(w, "%s in place of %s: no workload on one core is decided, so there is no estimate.", stack, by.Base)
 			continue
 		}
 		worst, best, verb, more, dont, sign := decided[len(decided)-1], decided[0], "save", "", "", x
@@ -159,8 +160,8 @@ func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary
 		if x*(1-best.Ratio) < margin {
 			dont = " Don't switch for CPU."
 		}
-		say(w, "%s in place of %s %s %.1f %% (%s) to %.1f %% (%s)%s%s. Decided workloads on one core: %d.%s", stack, by.Base,
-			would(verb), sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, more, atMost, len(decided),
-			dont)
+		shell.Say(w, "%s in place of %s %s %.1f %% (%s) to %.1f %% (%s)%s%s. Decided workloads on one core: %d.%s", stack,
+			by.Base, would(verb), sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, more, atMost,
+			len(decided), dont)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 func everything(layers.Part) bool { return true }
@@ -73,17 +74,17 @@ func interval(micro []float64) string {
 func (e *explanation) print(w io.Writer) error {
 	samples, calls, plain := e.count(everything)
 	all := e.micro(everything)
-	say(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
+	shell.Say(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
 	if wall, cpu := e.plain(); len(wall) > 0 {
 		said := "a call takes " + interval(wall)
 		if len(cpu) > 0 {
 			said += ", and " + interval(cpu) + " of CPU"
 		}
-		say(w, "Without the profiler %s: means of %d calls.", strings.ReplaceAll(said, "+", ""), plain)
+		shell.Say(w, "Without the profiler %s: means of %d calls.", strings.ReplaceAll(said, "+", ""), plain)
 		missed := less(all, cpu)
 		if _, lo, hi := stats.MeanCI(missed, 0.95); len(missed) > 1 && lo*hi > 0 {
-			say(w, "The profiles differ from that CPU time by %s, because they miss some samples and take time themselves.",
-				interval(missed))
+			shell.Say(w, "The profiles differ from that CPU time by %s, because they miss some samples and take time "+
+				"themselves.", interval(missed))
 		}
 	}
 	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "share")
@@ -98,7 +99,7 @@ func (e *explanation) print(w io.Writer) error {
 		}
 		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
 	}
-	return t.Text(w, width(w))
+	return t.Text(w, shell.Width(w))
 }
 
 // printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
@@ -134,13 +135,13 @@ func printDifference(w io.Writer, a, b *explanation) error {
 		t.Add(append(row, half, said)...)
 	}
 	fmt.Fprintf(w, "\n%s minus %s\n", a.Name, b.Name)
-	if err := t.Text(w, width(w)); err != nil {
+	if err := t.Text(w, shell.Width(w)); err != nil {
 		return err
 	}
 	wallA, cpuA := a.plain()
 	wallB, cpuB := b.plain()
 	if cpu := less(cpuA, cpuB); len(cpu) > 0 {
-		say(w, "\nThe difference in CPU is %s by the profiles, and %s without the profiler.",
+		shell.Say(w, "\nThe difference in CPU is %s by the profiles, and %s without the profiler.",
 			interval(difference("", "")), interval(cpu))
 	}
 	if wall := less(wallA, wallB); len(wall) > 0 {
@@ -148,7 +149,7 @@ func printDifference(w io.Writer, a, b *explanation) error {
 		if a.processes[0].Procs > 1 {
 			said = " Layers do not sum to that, because cores work side by side."
 		}
-		say(w, "Without the profiler, what a caller waits differs by %s.%s", interval(wall), said)
+		shell.Say(w, "Without the profiler, what a caller waits differs by %s.%s", interval(wall), said)
 	}
 	return nil
 }

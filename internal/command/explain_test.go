@@ -24,6 +24,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/explain"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -129,7 +130,7 @@ func TestExplainIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var out, errs strings.Builder
-	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", "rawtcp"}, &out, io.Discard))
+	require.Equal(t, shell.ErrInterrupted, ours().run(ctx, []string{"explain", "rawtcp"}, &out, io.Discard))
 	require.Empty(t, out.String())
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signals")
@@ -208,7 +209,8 @@ func TestExplainFetches(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
-	require.Equal(t, errInterrupted, ours().run(ctx, []string{"explain", server.URL + "/silent"}, io.Discard, io.Discard))
+	require.Equal(t, shell.ErrInterrupted, ours().run(ctx, []string{"explain", server.URL + "/silent"}, io.Discard,
+		io.Discard))
 }
 
 // A profile that never comes through a pipe is waited for until a signal.

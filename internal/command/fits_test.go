@@ -37,7 +37,7 @@ func TestOutputFits(t *testing.T) {
 		{ours(), []string{"version"}, "google.golang.org/protobuf@"},
 	} {
 		widths := []int{100, 80, 60, 40}
-		if len(test.stacks) == 2 && test.args[0] != "report" {
+		if len(test.Stacks) == 2 && test.args[0] != "report" {
 			widths = []int{100, 40} // it starts processes
 		}
 		for _, columns := range widths {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // made are the workloads that flags make: several if they are a sweep.
@@ -99,7 +100,7 @@ func (m made) of(w workload.Workload, all []value) (made, error) {
 			continue
 		}
 		if m.over != "" {
-			return m, wrong("run: -%s and -%s are lists: one flag may have a list", m.over, v.flag)
+			return m, shell.Wrong("run: -%s and -%s are lists: one flag may have a list", m.over, v.flag)
 		}
 		m.over, m.values = v.flag, strings.Split(v.typed, ",")
 		values = m.values
@@ -107,7 +108,7 @@ func (m made) of(w workload.Workload, all []value) (made, error) {
 	if len(all) == 0 {
 		return m, nil
 	}
-	if err := once("run: -"+m.over, values); err != nil {
+	if err := shell.Once("run: -"+m.over, values); err != nil {
 		return m, err
 	}
 	for _, value := range values {
@@ -151,7 +152,7 @@ func (m made) one(w workload.Workload, all []value, listed string) (one workload
 		parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", v.typed))
 	}
 	if err := one.Check(); err != nil {
-		return one, wrong("run: %s", asFlags(err))
+		return one, shell.Wrong("run: %s", asFlags(err))
 	}
 	one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
 	return one, nil
@@ -164,7 +165,7 @@ func bounds(command, name string, n int) error {
 		least = 0
 	}
 	if n < least || n > workload.Most {
-		return wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
+		return shell.Wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
 	}
 	return nil
 }
@@ -176,13 +177,13 @@ func set(w *workload.Planned, v value, listed bool) (err error) {
 	switch n := map[string]*int{"callers": &w.Callers, "conns": &w.Conns, "gomaxprocs": &w.Procs}[name]; {
 	case n != nil:
 		if *n, err = strconv.Atoi(value); err != nil || listed && *n == 0 { // which has no place among others
-			return wrong("run: -%s: %q is no number of %s", name, value, lists[name])
+			return shell.Wrong("run: -%s: %q is no number of %s", name, value, lists[name])
 		}
 		return bounds("run", name, *n)
 	case value == "" && name != "rate":
-		return wrong("run: -%s has no value: give one, or leave it out", name)
+		return shell.Wrong("run: -%s has no value: give one, or leave it out", name)
 	case name == "wait" && w.Wait == 0:
-		return wrong("run: -wait %s is no wait: give one, such as 1ms, or leave it out", value)
+		return shell.Wrong("run: -wait %s is no wait: give one, such as 1ms, or leave it out", value)
 	case name != "rate":
 	case value == "auto":
 		w.Ordinary = true
@@ -190,7 +191,7 @@ func set(w *workload.Planned, v value, listed bool) (err error) {
 		w.Callers = cmp.Or(w.Callers, 100)
 	default:
 		if w.Rate, err = strconv.ParseFloat(value, 64); err != nil || w.Rate == 0 {
-			return wrong("run: -rate: %q is no rate: give calls a second, or auto; a list may end with saturated", value)
+			return shell.Wrong("run: -rate: %q is no rate: give calls a second, or auto; a list may end with saturated", value)
 		}
 	}
 	return nil

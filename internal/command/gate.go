@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -24,15 +24,9 @@ type gate struct {
 	named  bool    // somebody has chosen the workloads, of which the gate then needs every figure
 }
 
-// above is the error of a contestant above the gate. The exit status is then 3.
-type above struct{ error }
-
-// notDecided is the error of a gate that could have missed twice the excess that it allows. The exit status is then 4.
-type notDecided struct{ error }
-
 // with adds what a gate has judged to what has failed. After a failure it does not matter that nothing is decided.
 func with(failed, judged error) error {
-	if failed != nil && errors.As(judged, new(notDecided)) {
+	if failed != nil && errors.As(judged, new(shell.NotDecided)) {
 		return failed
 	}
 	return errors.Join(failed, judged)
@@ -59,16 +53,16 @@ var counts = []struct {
 func exact(w workload.Planned) bool { return !w.At(nil).Several() && w.Link == "" }
 
 // countAll counts, and times nothing.
-func (p plan) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err error) {
-	l, err := p.link(ctx, environ.List(), clock.part())
+func (p plan) countAll(ctx context.Context, stdout io.Writer, clock *shell.Clock) (err error) {
+	l, err := p.link(ctx, environ.List(), clock.Part())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.remove()) }()
 	all := p.campaign(l.programs, nil)
-	facts := p.count(ctx, l, all, clock.part())
+	facts := p.count(ctx, l, all, clock.Part())
 	if ctx.Err() != nil {
-		return errInterrupted
+		return shell.ErrInterrupted
 	}
 	s := p.summary(findings{linked: l, comparisons: all.Comparisons, facts: facts})
 	if len(all.Failures) > 0 || s.Counts() == nil {
@@ -77,10 +71,10 @@ func (p plan) countAll(ctx context.Context, stdout io.Writer, clock *clock) (err
 	said, judged := p.gate.judge(s, p.workloads, all.Skipped())
 	if s.Counts() != nil { // else the error says it
 		for _, line := range all.Skipped() {
-			err = errors.Join(err, say(stdout, "Warning: %s.", line))
+			err = errors.Join(err, shell.Say(stdout, "Warning: %s.", line))
 		}
 	}
-	return errors.Join(err, judged, sayAll(stdout, said))
+	return errors.Join(err, judged, shell.SayAll(stdout, said))
 }
 
 // judge is what the gate says, and its error. It appends both that and the tables to the summary of a step of GitHub
@@ -109,9 +103,9 @@ func (g gate) judge(s report.Summary, of []workload.Planned, skipped []string) (
 	}
 	switch {
 	case len(over) > 0:
-		err = errors.Join(err, above{errors.New("run: above the gate: " + strings.Join(over, "; "))})
+		err = errors.Join(err, shell.Above{Err: errors.New("run: above the gate: " + strings.Join(over, "; "))})
 	case len(blind) > 0:
-		err = with(err, notDecided{errors.New("run: the gate is not decided: " + strings.Join(blind, "; "))})
+		err = with(err, shell.NotDecided{Err: errors.New("run: the gate is not decided: " + strings.Join(blind, "; "))})
 	}
 	text := strings.Join(append(lines, ""), "\n")
 	if name := os.Getenv("GITHUB_STEP_SUMMARY"); name != "" {
@@ -120,14 +114,6 @@ func (g gate) judge(s report.Summary, of []workload.Planned, skipped []string) (
 		}
 	}
 	return text, err
-}
-
-// sayAll says each line.
-func sayAll(w io.Writer, lines string) (err error) {
-	for line := range strings.Lines(lines) {
-		err = cmp.Or(err, say(w, "%s", line))
-	}
-	return err
 }
 
 // step appends to the summary of a step.

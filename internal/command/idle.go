@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/idle"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 func idleFlag(f *flag.FlagSet) *int {
@@ -26,11 +27,12 @@ func idleFlag(f *flag.FlagSet) *int {
 func (o options) atRest(ctx context.Context, number int, stdout, stderr io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(o.typed)) {
 		if !slices.Contains([]string{"idle", "base", "out", "seed"}, name) {
-			return wrong("run: -idle measures memory while nothing is called, of which -%s says nothing: leave -%[1]s out", name)
+			return shell.Wrong("run: -idle measures memory while nothing is called, of which -%s says nothing: "+
+				"leave -%[1]s out", name)
 		}
 	}
 	if err := idle.Check(number); err != nil {
-		return wrong("run: %w", err)
+		return shell.Wrong("run: %w", err)
 	}
 	p := o.plan()
 	p.layouts = 0 // where functions lie moves no memory
@@ -38,17 +40,17 @@ func (o options) atRest(ctx context.Context, number int, stdout, stderr io.Write
 		return err
 	}
 	held := idle.Plan{Number: number}
-	stacks, _ := p.find(p.named()...) // which checkStacks has found
+	stacks, _ := p.Find(p.named()...) // which checkStacks has found
 	for i, name := range append([]string{p.base}, p.contestants...) {
 		if err := idle.Refused(stacks[i]); err != nil {
-			return wrong("run: %w", err)
+			return shell.Wrong("run: %w", err)
 		}
 		held.Contestants = append(held.Contestants, idle.Contestant{Name: name})
 	}
-	ctx, clock := newClock(ctx, stderr, p.parts()[0], held.Takes())
-	defer clock.end()
+	ctx, clock := shell.NewClock(ctx, stderr, p.parts()[0], held.Takes())
+	defer clock.End()
 	here := environ.List() // a folder of results would be a change of the source
-	out, err := folder(o.out)
+	out, err := shell.Folder(o.out)
 	if err != nil {
 		return err
 	}
@@ -57,16 +59,16 @@ func (o options) atRest(ctx context.Context, number int, stdout, stderr io.Write
 		return errors.Join(err, os.RemoveAll(out))
 	}
 	failed := r.Write(out)
-	err = errors.Join(err, failed, r.Text(stdout, width(stdout), colours(stdout)))
+	err = errors.Join(err, failed, r.Text(stdout, shell.Width(stdout), shell.Colours(stdout)))
 	if failed != nil {
 		return err
 	}
-	return errors.Join(err, say(stdout, "Figures: %s", filepath.Join(out, idle.File)))
+	return errors.Join(err, shell.Say(stdout, "Figures: %s", filepath.Join(out, idle.File)))
 }
 
 // rest links what is named, measures, and removes what was linked.
-func (p plan) rest(ctx context.Context, held idle.Plan, here []string, clock *clock) (r idle.Result, err error) {
-	l, err := p.link(ctx, here, clock.part())
+func (p plan) rest(ctx context.Context, held idle.Plan, here []string, clock *shell.Clock) (r idle.Result, err error) {
+	l, err := p.link(ctx, here, clock.Part())
 	if err != nil {
 		return r, err
 	}
@@ -74,11 +76,11 @@ func (p plan) rest(ctx context.Context, held idle.Plan, here []string, clock *cl
 		own := &held.Contestants[i]
 		own.Program = l.programs[build(own.Name)][0]
 	}
-	held.Show = clock.part()
+	held.Show = clock.Part()
 	if r, err = held.Measure(ctx, p.seed); ctx.Err() != nil {
-		err = errInterrupted
+		err = shell.ErrInterrupted
 	}
-	if r.Command, r.Environment = strings.Join(asTyped(), " "), here; p.ofBuilds() {
+	if r.Command, r.Environment = strings.Join(shell.AsTyped(), " "), here; p.ofBuilds() {
 		r.Linked = l.notes
 	}
 	return r, errors.Join(err, l.remove())
@@ -90,7 +92,7 @@ func again(r idle.Result, err error, dir, out string, stdout io.Writer) error {
 	case err != nil:
 		return fmt.Errorf("report: %w", err)
 	case out != "":
-		return wrong("report: %s has memory at rest, of which there are no pages: leave -out out", dir)
+		return shell.Wrong("report: %s has memory at rest, of which there are no pages: leave -out out", dir)
 	}
-	return r.Text(stdout, width(stdout), colours(stdout))
+	return r.Text(stdout, shell.Width(stdout), shell.Colours(stdout))
 }

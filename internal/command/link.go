@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // linked are the programs that measure.
@@ -23,7 +24,7 @@ type linked struct {
 }
 
 // link makes all programs before anything is measured. here is the environment.
-func (p plan) link(ctx context.Context, here []string, show show) (l linked, err error) {
+func (p plan) link(ctx context.Context, here []string, show shell.Show) (l linked, err error) {
 	l = linked{programs: map[string][]versus.Program{}, layouts: p.layouts, environment: here,
 		remove: func() error { return nil }}
 	asItIs := func(why string) (linked, error) {
@@ -34,10 +35,10 @@ func (p plan) link(ctx context.Context, here []string, show show) (l linked, err
 	if p.layouts == 0 && !p.ofBuilds() {
 		return asItIs("no layouts were linked")
 	}
-	folder, err := builds.Open(ctx, p.main)
+	folder, err := builds.Open(ctx, p.Main)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return l, errInterrupted
+		return l, shell.ErrInterrupted
 	case p.ofBuilds() && err != nil:
 		return l, fmt.Errorf("no build can be made: %w", err)
 	case err != nil && p.gate.max > 0:
@@ -67,7 +68,7 @@ func (p plan) link(ctx context.Context, here []string, show show) (l linked, err
 		var versions []string
 		if l.programs[build], versions, err = folder.Link(ctx, build, seeds...); err != nil {
 			if ctx.Err() != nil {
-				err = errInterrupted
+				err = shell.ErrInterrupted
 			}
 			return l, errors.Join(err, folder.Remove())
 		}

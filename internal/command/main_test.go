@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -29,8 +28,9 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks"
@@ -70,15 +70,20 @@ func asTheProgram() {
 	if os.Getenv(testkit.Variable) != "" {
 		p = knownProgram()
 	}
-	Main(p.make, p.stacks)
+	Main(p.make, p.Stacks)
 }
 
 // ours is cmd/rpcbench, but for modules, which TestModule makes.
 func ours() program {
-	none := func(context.Context, Messages, string, string) (Module, error) {
-		return Module{}, errors.New("no module")
+	none := func(context.Context, own.Messages, string, string) (own.Module, error) {
+		return own.Module{}, errors.New("no module")
 	}
-	return program{stacks: stacks.All(), make: none, main: "github.com/rpcbench/rpcbench/cmd/rpcbench"}
+	return program{shell.Program{Stacks: stacks.All(), Main: "github.com/rpcbench/rpcbench/cmd/rpcbench"}, none}
+}
+
+// programOf is a program of these stacks, which makes no modules.
+func programOf(stacks []rpcbench.Stack) program {
+	return program{Program: shell.Program{Stacks: stacks}}
 }
 
 // typed runs the command as main does, without a terminal.
@@ -135,97 +140,18 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func TestOneLine(t *testing.T) {
-	require.Equal(t, "write /dev/stdout: no space", oneLine(errors.New("write /dev/stdout: no space")))
-	several := errors.Join(errors.New("run: a\n\tb\n"), errors.New("c"))
-	require.Equal(t, "run: a; b; c", oneLine(several))
-	require.Equal(t, "full; b", oneLine(errors.Join(errors.New("full"), errors.New("b"), errors.New("full"))))
-}
-
-// TestParse: flags stand before, between and behind other arguments, and take no value that isn't theirs.
-func TestParse(t *testing.T) {
-	for reason, c := range map[string]struct {
-		typed, want string // want is the value of -out, of -v, of -workloads, and the other arguments
-	}{
-		"nothing":                     {"", " false  []"},
-		"flags first":                 {"-out x -v a b", "x true  [a b]"},
-		"flags behind":                {"a b -out x -v", "x true  [a b]"},
-		"flags between":               {"a -out x b --v c", "x true  [a b c]"},
-		"a value with =":              {"a -out=x=y b -v=false", "x=y false  [a b]"},
-		"a flag alone has no value":   {"-v false a", " true  [false a]"},
-		"a value that looks like one": {"a -out -v b", "-v false  [a b]"},
-		"a value that is --":          {"a -out -- -v b", "-- true  [a b]"},
-		"no flag behind --":           {"a -v -- -out x --", " true  [a -out x --]"},
-		"nothing behind --":           {"a --", " false  [a]"},
-		"standard input":              {"- -out - a", "- false  [- a]"},
-		"a list, given twice":         {"-workloads a b -workloads=c", " false a,c [b]"},
-		"an empty value":              {"a -out= b", " false  [a b]"},
-		"unknown":                     {"a -bass b", "flag provided but not defined: -bass"},
-		"unknown, with a value":       {"a --bass=b", "flag provided but not defined: -bass"},
-		"without its value":           {"a -out", "flag needs an argument: -out"},
-		"three dashes":                {"a ---out b", "bad flag syntax: ---out"},
-		"help":                        {"a -h", "flag: help requested"},
-	} {
-		f := flag.NewFlagSet("", flag.ContinueOnError)
-		f.SetOutput(io.Discard)
-		out, v := f.String("out", "", ""), f.Bool("v", false, "")
-		var names list
-		f.Var(&names, "workloads", "")
-		got := ""
-		if err := parse(f, strings.Fields(c.typed)); err != nil {
-			got = err.Error()
-		} else {
-			got = fmt.Sprintf("%s %t %s %v", *out, *v, names, f.Args())
-		}
-		require.Equal(t, c.want, got, reason)
-	}
-}
-
-// A program may have workloads and a method of its own, but no two of a name.
+// A program may have workloads and a method of its own, which its commands know.
 func TestOwnWorkloads(t *testing.T) {
-	own := func(names ...string) (all []rpcbench.Workload) {
-		for _, name := range names {
-			all = append(all, rpcbench.Workload{Name: name, Title: "hers", Callers: 30, TLS: true, Payload: "2kB"})
-		}
-		return all
-	}
 	method := httpjson.New()
 	method.Method = "shop.v1.Orders/Get"
-	listed := func(p program) []string { return namesOf(p.workloads()) }
-	create, serves := []rpcbench.Stack{httpjson.New(), rawtcp.New()}, []rpcbench.Stack{method}
-	all := listed(program{stacks: create})
-	require.Len(t, all, len(workload.All()))
-	require.Equal(t, append(all, "busy"), listed(program{stacks: create, own: own("busy")}), "hers come after the others")
-	require.Equal(t, []string{"call-load", "call-saturated", "call", "call-load-tls", "call-saturated-tls", "call-tls",
-		"call-cold-tls", "call-apart"},
-		listed(program{stacks: serves}))
-	require.Equal(t, []string{"busy"}, listed(program{stacks: serves, own: own("busy")}), "hers replace those of a method")
-
-	p := program{stacks: create, own: own("busy")}
-	require.NoError(t, p.check(nil))
+	p := programOf([]rpcbench.Stack{httpjson.New(), rawtcp.New()})
+	p.Own = []rpcbench.Workload{{Name: "busy", Title: "hers", Callers: 30, TLS: true, Payload: "2kB"}}
 	require.Equal(t, 30, planned(t, p, "-workloads", "small,busy", "rawtcp").workloads[1].Callers)
 	var out bytes.Buffer
 	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
 	require.Regexp(t, `(?m)^busy +hers$`, out.String())
 
-	for want, p := range map[string]program{
-		`this program has two stacks named rawtcp: give each a name of its own`: {stacks: append(create, rawtcp.New())},
-		`this program has no stacks: its main function gives them to cli.Main`:  {},
-		`two workloads named small`:              {stacks: create, own: own("small")},
-		`two workloads named busy`:               {stacks: create, own: own("busy", "busy")},
-		`workload "a b" needs a Name of letters`: {stacks: create, own: own("a b")},
-		`workload "x": a workload's Callers lies`: {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x",
-			Callers: -1}}},
-		`workload "x": 10 calls a second are too`:   {stacks: create, own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
-		`this program's workload "y" needs a Name `: {stacks: create, own: []rpcbench.Workload{{Name: "y"}}},
-	} {
-		require.ErrorContains(t, p.check(nil), want)
-	}
-	t.Setenv(child.Variable, "measure")
-	require.NoError(t, p.check(nil), "a child")
-	require.EqualError(t, p.check([]string{"list"}),
-		"RPCBENCH_CHILD is set, which is for processes that rpcbench starts: unset it")
-	o := optionsOf(t, program{stacks: []rpcbench.Stack{rawtcp.New(), method}}, "rawtcp")
+	o := optionsOf(t, programOf([]rpcbench.Stack{rawtcp.New(), method}), "rawtcp")
 	require.ErrorContains(t, o.check(o.plan()),
 		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }
@@ -277,7 +203,7 @@ func TestManual(t *testing.T) {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 101, line) // 100 columns
 		}
 		if command == "run" {
-			runCommand(ours(), nil, nil).setup(names)
+			runCommand(ours(), nil, nil).Setup(names)
 		}
 		names.VisitAll(func(f *flag.Flag) {
 			require.Regexp(t, "(?m)^  -"+f.Name+"( |\t|$)", help, "each flag is in a group")

@@ -21,6 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 )
 
@@ -33,8 +34,8 @@ func (p plan) call(ctx context.Context) (call *report.Call, warnings []string, e
 			names = append(names, name)
 		}
 	}
-	all, err := p.find(names...)
-	if build(p.base) != "" || p.stacks[0].Method == "" {
+	all, err := p.Find(names...)
+	if build(p.base) != "" || p.Stacks[0].Method == "" {
 		return nil, nil, nil // another build has other messages, and a user has none of one's own
 	}
 	if err != nil {
@@ -284,7 +285,7 @@ func shareOf(call, handler []float64) (*report.Share, error) {
 func (p plan) explained() time.Duration { return each * min(5, 1+max(1, p.time/each)) }
 
 // layers is the table of explain for the base and the first contestant, of as many processes as their time asks for.
-func (p plan) layers(ctx context.Context, show show) (string, error) {
+func (p plan) layers(ctx context.Context, show shell.Show) (string, error) {
 	names := []string{p.base, p.contestants[0]}
 	if build(names[0])+build(names[1]) != "" {
 		return "", nil
@@ -298,7 +299,7 @@ func (p plan) layers(ctx context.Context, show show) (string, error) {
 	}
 	var said strings.Builder
 	if w.Apart {
-		_ = say(&said, oneProcess, w.Name) // to memory
+		_ = shell.Say(&said, oneProcess, w.Name) // to memory
 	}
 	for _, e := range all {
 		err = errors.Join(err, e.print(&said))

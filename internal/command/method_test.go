@@ -15,6 +15,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -39,10 +40,10 @@ func TestCodecTimesAreOfBothMessages(t *testing.T) {
 
 // Layers are those of the base and of the first contestant, on one core, at the first workload of one caller.
 func TestLayersAreOfOneCaller(t *testing.T) {
-	p := program{stacks: append(knownStacks(), knownStacks()[0])}
-	p.stacks[2].Name = "third"
-	for i := range p.stacks {
-		p.stacks[i].Method = "yours"
+	p := programOf(append(knownStacks(), knownStacks()[0]))
+	p.Stacks[2].Name = "third"
+	for i := range p.Stacks {
+		p.Stacks[i].Method = "yours"
 	}
 	for typed, want := range map[string]string{
 		"-workloads call-saturated,call,call-tls": "call",
@@ -165,9 +166,9 @@ func TestNoShareOfNoTime(t *testing.T) {
 // JSON that is converted for its handler has a row of its own for another codec too.
 func TestAnotherCodecOfConvertedJSON(t *testing.T) {
 	for _, converts := range []string{"", ".converted"} {
-		p := program{stacks: moduleStacks()}
-		for i := range p.stacks[:2] {
-			p.stacks[i].Name += converts
+		p := programOf(own.Stacks())
+		for i := range p.Stacks[:2] {
+			p.Stacks[i].Name += converts
 		}
 		require.Contains(t, planned(t, p).also, "httpjsoniter"+converts)
 	}
@@ -184,7 +185,7 @@ func TestHandlersThatNeedAServer(t *testing.T) {
 			}
 			return new(rpcbench.Response), nil
 		}}
-	p := plan{program: program{stacks: []rpcbench.Stack{httpjson.Of(asked)}}, base: "httpjson"}
+	p := plan{program: programOf([]rpcbench.Stack{httpjson.Of(asked)}), base: "httpjson"}
 	call, warnings, err := p.call(t.Context())
 	require.NoError(t, err)
 	require.Len(t, call.Bodies, 1)
@@ -198,7 +199,7 @@ func TestHandlersThatNeedAServer(t *testing.T) {
 		garbage = make([]byte, 1<<10)
 		return new(rpcbench.Response), nil
 	}
-	p.stacks = []rpcbench.Stack{httpjson.Of(asked)}
+	p.Stacks = []rpcbench.Stack{httpjson.Of(asked)}
 	call, warnings, err = p.call(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, warnings)

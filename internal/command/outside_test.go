@@ -44,9 +44,9 @@ func knownStacks() []rpcbench.Stack {
 // knownProgram is a program of others, whose stacks are the known ones.
 func knownProgram() program {
 	if os.Getenv(ofMethod) != "" {
-		return program{stacks: methodStacks()}
+		return programOf(methodStacks())
 	}
-	return program{stacks: knownStacks()}
+	return programOf(knownStacks())
 }
 
 // knownNs is what a call takes in the i-th process of a comparison: of the base, of its copy and of the contestant. No
@@ -71,7 +71,7 @@ var knownFacts = map[string][4]float64{"base": {11, 1200, 33, 3400}, "other": {1
 
 // knownCounts are what a child counts: nobody has called anything. A payload that is none is refused as ever.
 func knownCounts(stack string, w workload.Workload) (f workload.Facts, err error) {
-	switch found, _ := knownProgram().find(stack); {
+	switch found, _ := knownProgram().Find(stack); {
 	case w.Payload == "none":
 		return w.CountCalls(context.Background(), found[0], 1)
 	case w.Headers:

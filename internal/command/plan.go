@@ -36,7 +36,7 @@ func (o options) plan() plan {
 	p := plan{program: o.program, sweep: o.made, processes: o.processes, seed: o.seed, margin: o.equal / 100, gate: o.gate,
 		time: o.time, workloads: o.chosen()}
 	p.base, p.contestants = o.compared()
-	stacks, _ := p.find(p.named()...)
+	stacks, _ := p.Find(p.named()...)
 	for _, s := range stacks {
 		if unseen := workload.Unseen(s); unseen != "" && !slices.Contains(p.warnings, unseen) {
 			p.warnings = append(p.warnings, unseen)
@@ -56,9 +56,9 @@ func (o options) plan() plan {
 		if converts {
 			name += ".converted"
 		}
-		_, unknown := p.find(name)
+		_, unknown := p.Find(name)
 		asked := len(o.args) == 0 && json == "httpjson" && p.servers == nil // all stacks of ours
-		if unknown == nil && asked && (o.thorough || p.stacks[0].Method != "") {
+		if unknown == nil && asked && (o.thorough || p.Stacks[0].Method != "") {
 			p.also[name] = at
 		}
 	}
@@ -81,18 +81,18 @@ func (o options) chosen() (all []workload.Planned) {
 		return o.made.workloads
 	case o.typed["workloads"]:
 		for name := range strings.SplitSeq(o.workloads, ",") {
-			if w, err := workload.In(o.program.workloads(), name); err == nil {
+			if w, err := workload.In(o.program.Workloads(), name); err == nil {
 				all = append(all, w)
 			}
 		}
 		return all
 	case o.thorough || o.gate.countsOnly():
-		return o.program.workloads()
+		return o.program.Workloads()
 	default:
-		if o.stacks[0].Method != "" {
+		if o.Stacks[0].Method != "" {
 			few = workload.FewOwn
 		}
-		all = o.program.workloads()
+		all = o.program.Workloads()
 		return all[:min(few, len(all))]
 	}
 }
@@ -105,10 +105,10 @@ func (o options) compared() (base string, contestants []string) {
 	case slices.ContainsFunc(args, func(name string) bool { return strings.Contains(name, "@") }):
 		base, args = args[0], args[1:]
 	default:
-		base = o.program.base()
+		base = o.program.Base()
 	}
 	if len(args) == 0 && build(base) == "" {
-		args = o.program.contestants()
+		args = o.program.Contestants()
 	}
 	return base, slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == base })
 }
@@ -200,4 +200,58 @@ func (p plan) apart(contestant string) bool {
 
 func (p plan) rule() verdict.Plan {
 	return verdict.Plan{Processes: p.processes, Margin: p.margin}
+}
+
+// What a run does beside measuring takes about so long.
+const (
+	aLink  = 2 * time.Second
+	aCount = 150 * time.Millisecond // in a process
+)
+
+// likely are rates that ordinary loads may have.
+func (p plan) likely() map[string]float64 {
+	rates := map[string]float64{}
+	for _, w := range p.workloads {
+		rates[w.Name] = versus.Likely(w.Workload)
+	}
+	return rates
+}
+
+// spare is how long what is undecided may take after the planned processes.
+func (p plan) spare() time.Duration {
+	all := p.campaign(nil, p.likely())
+	return all.Most - all.Takes()
+}
+
+// parts are how long those of a run take, about.
+func (p plan) parts() []time.Duration {
+	linking, looking, counting, describing := 0*time.Second, 0*time.Second, 0*time.Second, 0*time.Second
+	likely := p.likely()
+	for _, w := range p.workloads {
+		if w.Ordinary {
+			looking += versus.LookTakes(w.At(likely))
+		}
+	}
+	if p.layouts > 0 || p.ofBuilds() {
+		linking = aLink * time.Duration(len(p.builds())*max(1, p.layouts))
+	}
+	all := p.campaign(nil, likely)
+	for _, one := range all.Comparisons {
+		counting += counted(one)
+	}
+	if p.Stacks[0].Method != "" {
+		describing = 2 * p.explained()
+		if p.servers == nil { // calls and handlers alone, whose slices are followed by collections, about as long
+			describing += time.Duration(blocks*2*(1+len(p.contestants)+len(p.also))) * 2 * slice
+		}
+	}
+	if p.gate.countsOnly() {
+		return []time.Duration{linking, counting}
+	}
+	return []time.Duration{linking, looking, all.Takes(), counting, describing}
+}
+
+// counted is how long it takes to count what a comparison's stacks do.
+func counted(one *versus.Comparison) time.Duration {
+	return aCount*time.Duration(len(one.Spec.Arms)-1) + one.Spec.Workload.Extra()
 }

@@ -16,17 +16,18 @@ import (
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
-func reportCommand(stdout io.Writer) command {
-	return command{
-		name: "report", args: " folder", does: "Make report.html, report.md and answer.svg of a run",
-		example: "rpcbench report -out pages mine",
-		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+func reportCommand(stdout io.Writer) shell.Command {
+	return shell.Command{
+		Name: "report", Args: " folder", Does: "Make report.html, report.md and answer.svg of a run",
+		Example: "rpcbench report -out pages mine",
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			out := f.String("out", "", "`folder` for the report, that of the run unless given")
 			return func(_ context.Context, args []string) error {
 				if len(args) != 1 {
-					return wrong("report: name one folder that rpcbench run made")
+					return shell.Wrong("report: name one folder that rpcbench run made")
 				}
 				if _, none := os.Stat(filepath.Join(args[0], idle.File)); none == nil {
 					r, err := idle.Read(args[0])
@@ -40,7 +41,7 @@ func reportCommand(stdout io.Writer) command {
 				if err = os.Mkdir(dir, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
 					err = s.Write(dir)
 				} else if errors.Is(err, fs.ErrNotExist) {
-					return wrong("report: -out %s: make the folder %s first", dir, filepath.Dir(filepath.Clean(dir)))
+					return shell.Wrong("report: -out %s: make the folder %s first", dir, filepath.Dir(filepath.Clean(dir)))
 				}
 				if err != nil {
 					return err
@@ -52,36 +53,36 @@ func reportCommand(stdout io.Writer) command {
 	}
 }
 
-func listCommand(p program, stdout io.Writer) command {
-	return command{
-		name: "list", does: "List the stacks and the workloads",
-		example: "rpcbench list",
-		setup: func(*flag.FlagSet) func(context.Context, []string) error {
+func listCommand(p program, stdout io.Writer) shell.Command {
+	return shell.Command{
+		Name: "list", Does: "List the stacks and the workloads",
+		Example: "rpcbench list",
+		Setup: func(*flag.FlagSet) func(context.Context, []string) error {
 			return func(context.Context, []string) error {
 				stacks := table.New(4, "stack", "HTTP", "protocol", "libraries")
-				for _, s := range p.stacks {
+				for _, s := range p.Stacks {
 					stacks.Add(s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol,
 						strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
 				}
 				workloads := table.New(2, "workload", "what it is")
-				for _, w := range p.workloads() {
+				for _, w := range p.Workloads() {
 					workloads.Add(w.Name, w.Title)
 				}
-				err := stacks.Text(stdout, width(stdout))
+				err := stacks.Text(stdout, shell.Width(stdout))
 				fmt.Fprintln(stdout)
-				err = errors.Join(err, workloads.Text(stdout, width(stdout)))
-				some, last := p.workloads()[0].Name, p.stacks[len(p.stacks)-1].Name
-				return errors.Join(err, say(stdout, "\nNext: rpcbench run, or rpcbench run -workloads %s %s.", some, last))
+				err = errors.Join(err, workloads.Text(stdout, shell.Width(stdout)))
+				some, last := p.Workloads()[0].Name, p.Stacks[len(p.Stacks)-1].Name
+				return errors.Join(err, shell.Say(stdout, "\nNext: rpcbench run, or rpcbench run -workloads %s %s.", some, last))
 			}
 		},
 	}
 }
 
-func versionCommand(stdout io.Writer) command {
-	return command{
-		name: "version", does: "Print commit, Go release, machine and the versions of all libraries",
-		example: "rpcbench version",
-		setup: func(*flag.FlagSet) func(context.Context, []string) error {
+func versionCommand(stdout io.Writer) shell.Command {
+	return shell.Command{
+		Name: "version", Does: "Print commit, Go release, machine and the versions of all libraries",
+		Example: "rpcbench version",
+		Setup: func(*flag.FlagSet) func(context.Context, []string) error {
 			return func(context.Context, []string) error {
 				_, err := fmt.Fprintln(stdout, strings.Join(environ.List(), "\n"))
 				return err

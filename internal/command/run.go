@@ -18,44 +18,46 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-func runCommand(p program, stdout, stderr io.Writer) command {
+func runCommand(p program, stdout, stderr io.Writer) shell.Command {
 	var messages []string
 	if p.make != nil {
-		messages = []string{"Messages of yours: " + ownFlags}
+		messages = []string{"Messages of yours: " + own.Flags}
 	}
-	return command{
-		name: "run", tidies: true, args: " [stack[@build]...]",
-		does: "Compare stacks, or builds of them, with a base, in two minutes or so",
-		more: "\n\nA build of a stack is a git revision (HEAD~1), a Go release (go1.26.8), a version of a module\n" +
+	return shell.Command{
+		Name: "run", Tidies: true, Args: " [stack[@build]...]",
+		Does: "Compare stacks, or builds of them, with a base, in two minutes or so",
+		More: "\n\nA build of a stack is a git revision (HEAD~1), a Go release (go1.26.8), a version of a module\n" +
 			"(google.golang.org/grpc@v1.80.0) or KEY=VALUE of the environment. Without one a stack is measured as\n" +
 			"its source lies.",
-		example: "rpcbench run",
-		groups: append([]string{
+		Example: "rpcbench run",
+		Groups: append([]string{
 			"What is called: base workloads payload stream headers",
 			"How: rate callers conns wait new-connections tls unix apart link server gomaxprocs idle",
 			"How long: thorough time processes seed",
 			"What is decided: equal max max-counts",
 			"Where to: out v",
 		}, messages...),
-		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			var m Messages
-			m.flags(f)
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			var m own.Messages
+			m.Register(f)
 			read, number := runFlags(p, f), idleFlag(f)
 			return func(ctx context.Context, args []string) error {
 				o, err := read(args)
 				if o.typed["idle"] {
 					return o.atRest(ctx, *number, stdout, stderr)
 				}
-				own := slices.ContainsFunc(strings.Fields(ownFlags), func(name string) bool { return o.typed[name] })
-				if own {
-					if err := p.checkOwn(m); err != nil {
-						return wrong("run: %w", err)
+				ofOwn := slices.ContainsFunc(strings.Fields(own.Flags), func(name string) bool { return o.typed[name] })
+				if ofOwn {
+					if err := p.make.Check(m); err != nil {
+						return shell.Wrong("run: %w", err)
 					}
-					o.program = program{stacks: moduleStacks()}
+					o.program = program{Program: shell.Program{Stacks: own.Stacks()}}
 				}
 				if err != nil {
 					return err
@@ -64,7 +66,7 @@ func runCommand(p program, stdout, stderr io.Writer) command {
 				switch err := o.check(plan); {
 				case err != nil:
 					return err
-				case own:
+				case ofOwn:
 					return p.runModule(ctx, m, f, o, stdout, stderr)
 				}
 				return plan.answer(ctx, o.out, o.verbose, stdout, stderr)
@@ -92,7 +94,7 @@ type options struct {
 // runFlags registers the flags. read returns what was typed, after they are parsed.
 func runFlags(p program, f *flag.FlagSet) (read func(args []string) (options, error)) {
 	o := options{program: p}
-	f.StringVar(&o.base, "base", "", "`stack` that the others are compared with: "+p.base()+
+	f.StringVar(&o.base, "base", "", "`stack` that the others are compared with: "+p.Base()+
 		", or the first if one names a build")
 	f.StringVar(&o.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
 	f.DurationVar(&o.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
@@ -139,18 +141,19 @@ func (o options) check(p plan) error {
 
 func (o options) checkWorkloads(plan) error {
 	if own := o.made.workloads; own != nil && o.typed["workloads"] {
-		return wrong("run: -workloads names workloads, and other flags make one, %s: leave one of the two out", own[0].Name)
+		return shell.Wrong("run: -workloads names workloads, and other flags make one, %s: leave one of the two out",
+			own[0].Name)
 	}
 	if !o.typed["workloads"] {
 		return nil
 	}
 	names := strings.Split(o.workloads, ",")
 	for _, name := range names {
-		if _, err := workload.In(o.program.workloads(), name); err != nil {
-			return wrongUse{err}
+		if _, err := workload.In(o.program.Workloads(), name); err != nil {
+			return shell.Wrong("%w", err)
 		}
 	}
-	if err := once("run", names); err != nil {
+	if err := shell.Once("run", names); err != nil {
 		return err
 	}
 	return nil
@@ -160,36 +163,36 @@ func (o options) checkStacks(p plan) error {
 	for _, name := range append([]string{p.base}, p.contestants...) {
 		_, build, named := strings.Cut(name, "@")
 		if named && build == "" {
-			return wrong("run: %s names no build after the @: give a git revision, a Go release, module@version or "+
+			return shell.Wrong("run: %s names no build after the @: give a git revision, a Go release, module@version or "+
 				"KEY=VALUE, such as %[1]sHEAD~1", name)
 		}
 		if err := builds.Check(build); err != nil {
-			return wrong("run: %w", err)
+			return shell.Wrong("run: %w", err)
 		}
 	}
-	stacks, err := p.find(p.named()...)
+	stacks, err := p.Find(p.named()...)
 	if err != nil {
 		return err
 	}
 	for _, s := range stacks {
 		if s.Method != stacks[0].Method {
-			return wrong("run: %s serves %s, and %s %s: stacks of one method are compared",
+			return shell.Wrong("run: %s serves %s, and %s %s: stacks of one method are compared",
 				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))
 		}
 	}
 	if o.made.workloads != nil {
 		switch made := o.made.workloads[0]; {
 		case stacks[0].Method != "" && made.Payload != "":
-			return wrong("run: -payload is for create-user: leave it out")
+			return shell.Wrong("run: -payload is for create-user: leave it out")
 		case made.Stream && !slices.ContainsFunc(stacks, streams):
-			return wrong("run: -stream: none of %s has streams: leave it out", strings.Join(p.named(), ", "))
+			return shell.Wrong("run: -stream: none of %s has streams: leave it out", strings.Join(p.named(), ", "))
 		}
 	}
-	if err := once("run", p.contestants); err != nil {
+	if err := shell.Once("run", p.contestants); err != nil {
 		return err
 	}
 	if len(p.contestants) == 0 {
-		return wrong("run: nothing to compare with %s: name another stack", p.base)
+		return shell.Wrong("run: nothing to compare with %s: name another stack", p.base)
 	}
 	return nil
 }
@@ -216,30 +219,30 @@ func (o options) checkServers(p plan) error {
 	for item := range strings.SplitSeq(o.server, ",") {
 		name, addr, _ := strings.Cut(item, "=")
 		_, _, err := net.SplitHostPort(addr)
-		_, unknown := o.find(name)
+		_, unknown := o.Find(name)
 		switch {
 		case err != nil:
-			return wrong("run: -server: %q is no stack=host:port: give what rpcbench serve prints", item)
+			return shell.Wrong("run: -server: %q is no stack=host:port: give what rpcbench serve prints", item)
 		case unknown != nil:
 			return unknown
 		}
 		names = append(names, name)
 	}
-	if err := once("run: -server", names); err != nil {
+	if err := shell.Once("run: -server", names); err != nil {
 		return err
 	}
 	for _, name := range append([]string{p.base}, p.contestants...) {
 		switch {
 		case build(name) != "":
-			return wrong("run: -server: %s is a build, which is linked here and has no server in another program: "+
+			return shell.Wrong("run: -server: %s is a build, which is linked here and has no server in another program: "+
 				"leave one of the two out", name)
 		case !slices.Contains(names, name):
-			return wrong("run: -server: the server of %s, which is compared, is missing: add %[1]s=host:port", name)
+			return shell.Wrong("run: -server: the server of %s, which is compared, is missing: add %[1]s=host:port", name)
 		}
 	}
 	_, left := reachable(o.chosen(), o.made.workloads != nil)
 	if left != "" && (o.gate.named || len(p.workloads) == 0) {
-		return wrong("run: %s", left)
+		return shell.Wrong("run: %s", left)
 	}
 	return nil
 }
@@ -247,17 +250,18 @@ func (o options) checkServers(p plan) error {
 func (o options) checkGate(p plan) error {
 	switch g := o.gate; {
 	case o.typed["equal"] && !(o.equal > 0 && o.equal <= 100):
-		return wrong("run: -equal %v is no margin: give a percentage, such as 2", o.equal)
+		return shell.Wrong("run: -equal %v is no margin: give a percentage, such as 2", o.equal)
 	case o.typed["max"] && !(g.max > 1 && g.max <= 100):
-		return wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
+		return shell.Wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", g.max)
 	case o.typed["max-counts"] && !(g.counts >= 1 && g.counts <= 100):
-		return wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
+		return shell.Wrong("run: -max-counts %v is no gate: give 1, which allows no growth, or up to 100", g.counts)
 	case g.counts > 0 && p.servers != nil:
-		return wrong("run: -max-counts: calls of servers in other programs are not counted: leave -server out")
+		return shell.Wrong("run: -max-counts: calls of servers in other programs are not counted: leave -server out")
 	case g.counts > 0 && !slices.ContainsFunc(p.workloads, exact):
-		return wrong("run: -max-counts compares counts of one caller without a link: name such a workload, such as small")
+		return shell.Wrong("run: -max-counts compares counts of one caller without a link: name such a workload, " +
+			"such as small")
 	case g.countsOnly() && (o.typed["out"] || o.typed["thorough"] || o.typed["time"] || o.typed["processes"]):
-		return wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
+		return shell.Wrong("run: -max-counts alone measures no time: leave -out, -thorough, -time and -processes out," +
 			" or give -max")
 	}
 	return nil
@@ -268,9 +272,9 @@ func (o options) checkTime(p plan) error {
 	switch {
 	case o.gate.countsOnly():
 	case p.processes < verdict.Fewest:
-		return wrong("run: %d processes are too few for a verdict: -processes %d or more", p.processes, verdict.Fewest)
+		return shell.Wrong("run: %d processes are too few for a verdict: -processes %d or more", p.processes, verdict.Fewest)
 	case p.time < least:
-		return wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
+		return shell.Wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			p.time, p.processes, versus.FewestBlocks, versus.Turn, least)
 	}
 	return nil
@@ -301,8 +305,8 @@ func (o options) checkSlow(p plan) error {
 		if takes(least) <= longest {
 			less = fmt.Sprintf("-processes %d -time %v, or %s", verdict.Fewest, least.time, less)
 		}
-		return wrong("run: %s: windows of ten calls of each caller make this take %v, and ten minutes are the most: give %s",
-			what, takes(p).Round(10*time.Second), less)
+		return shell.Wrong("run: %s: windows of ten calls of each caller make this take %v, and ten minutes are the most: "+
+			"give %s", what, takes(p).Round(10*time.Second), less)
 	}
 	return nil
 }
@@ -312,5 +316,5 @@ func (o options) checkOut(plan) error {
 	if o.out == "" || o.gate.countsOnly() || os.Getenv(report.Typed) != "" {
 		return nil
 	}
-	return isNew("run: -out", o.out)
+	return shell.IsNew("run: -out", o.out)
 }

@@ -8,15 +8,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -95,7 +92,7 @@ func TestRunAgainstServers(t *testing.T) {
 	servers, out := "", filepath.Join(t.TempDir(), "new")
 	fixtures := map[string]*rpcbench.Fixture{}
 	for i, name := range []string{"httpjson", "httpjsoniter"} {
-		found, err := ours().find(name)
+		found, err := ours().Find(name)
 		require.NoError(t, err)
 		f, err := child.ServerOnly(t.Context(), found[0], rpcbench.Config{})
 		require.NoError(t, err)
@@ -126,18 +123,11 @@ func TestRunAgainstServers(t *testing.T) {
 	require.NoDirExists(t, out, "nothing is begun")
 }
 
-func namesOf(workloads []workload.Planned) (all []string) {
-	for _, w := range workloads {
-		all = append(all, w.Name)
-	}
-	return all
-}
-
 // What the suite can't see of a stack is a warning of every summary, once for all its builds, beside others.
 func TestUnseen(t *testing.T) {
 	masked := httpjson.New()
 	masked.Name, masked.Traits.Varies = "masked", rpcbench.Masked
-	p := program{stacks: []rpcbench.Stack{httpjson.New(), masked}}
+	p := programOf([]rpcbench.Stack{httpjson.New(), masked})
 	warnings := func(args ...string) []string { return planned(t, p, args...).summary(findings{}).Warnings }
 	require.Equal(t, []string{workload.Unseen(masked)}, warnings("masked@HEAD~1", "masked"))
 	require.Contains(t, workload.Unseen(masked), "masked masks its requests: no test reads them")
@@ -220,16 +210,16 @@ func TestWhatRunAsks(t *testing.T) {
 	require.Equal(t, seven, named("7"))
 	require.NotEqual(t, seven, named("8"), "the seed is of the order of everything")
 
-	p := program{stacks: slices.Concat(methodStacks()[:1], methodStacks()[:1], methodStacks()[:1])}
+	p := programOf(slices.Concat(methodStacks()[:1], methodStacks()[:1], methodStacks()[:1]))
 	for i, name := range []string{"httpjson", "grpcprotobuf", "httpjsoniter"} {
-		p.stacks[i].Name = name
+		p.Stacks[i].Name = name
 	}
 	require.ElementsMatch(t, []string{"call-load grpcprotobuf", "call-saturated grpcprotobuf", "call grpcprotobuf",
 		"call httpjsoniter"}, plans(p), "the rival that needs no new protocol has one row")
 
 	servers := ""
 	for _, name := range []string{"rawtcp", "httpjson", "grpcprotobuf"} {
-		found, err := ours().find(name)
+		found, err := ours().Find(name)
 		require.NoError(t, err)
 		servers += "," + name + "=" + stacktest.Start(t, found[0], rpcbench.Config{}).Addr
 	}
@@ -300,31 +290,6 @@ func TestSummary(t *testing.T) {
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
 	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "\n"+s.Hour()+"\n")
 	require.True(t, strings.HasSuffix(said.String(), "\nReport: "+filepath.Join("mine", "report.html")+"\n"))
-}
-
-// Runs that begin in one minute, and name no folder, have one each. A folder that is named is not another one's.
-func TestFolder(t *testing.T) {
-	t.Chdir(t.TempDir())
-	synctest.Test(t, func(t *testing.T) {
-		const all = 12
-		made := make(chan string, all)
-		for range all {
-			go func() {
-				out, err := folder("")
-				require.NoError(t, err)
-				made <- out
-			}()
-		}
-		first := time.Now().Format("rpcbench-2006-01-02-1504")
-		want, got := []string{first}, []string{<-made}
-		for n := 2; n <= all; n++ {
-			want, got = append(want, fmt.Sprint(first, "-", n)), append(got, <-made)
-		}
-		require.ElementsMatch(t, want, got)
-		out, err := folder(first)
-		require.ErrorIs(t, err, fs.ErrExist)
-		require.Equal(t, first, out)
-	})
 }
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.
@@ -424,17 +389,6 @@ func TestNoCPUIsTold(t *testing.T) {
 	require.NotContains(t, said.String(), "CPU ")
 }
 
-// A folder that is shared does not tell where it lay.
-func TestResultsNameNoFolders(t *testing.T) {
-	typed := os.Args
-	defer func() { os.Args = typed }()
-	out := filepath.Join(t.TempDir(), "mine")
-	os.Args = []string{out + "/rpcbench", "run", "-out", out, "-base=" + out, "-time=1s", "rawtcp"}
-	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "-base=mine", "-time=1s", "rawtcp"}, asTyped())
-	t.Setenv(report.Typed, "rpcbench\nrun\n-proto\n"+out)
-	require.Equal(t, []string{"rpcbench", "run", "-proto", "mine"}, asTyped(), "for which this program was started")
-}
-
 // Flags make a workload, which its name and title tell, and which is measured alone.
 func TestFlagsMakeAWorkload(t *testing.T) {
 	for _, test := range []struct {
@@ -460,11 +414,11 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, test.want.Name)
 		programs := []program{ours()}
 		if w := test.want; !w.Stream && w.Payload == "" {
-			programs = append(programs, program{stacks: methodStacks()})
+			programs = append(programs, programOf(methodStacks()))
 		}
 		for _, p := range programs {
 			made := planned(t, p, strings.Fields(test.args)...)
-			require.Equal(t, want, made.workloads, "of %s", p.base())
+			require.Equal(t, want, made.workloads, "of %s", p.Base())
 			require.Equal(t, test.want, made.spec(test.want, "x").Workload)
 		}
 	}

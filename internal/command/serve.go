@@ -15,35 +15,37 @@ import (
 
 	api "github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
-func serveCommand(p program, stdout io.Writer) command {
-	return command{
-		name: "serve", tidies: true, args: " [stack...]", does: "Serve stacks to any client, each on a port of its " +
+func serveCommand(p program, stdout io.Writer) shell.Command {
+	return shell.Command{
+		Name: "serve", Tidies: true, Args: " [stack...]", Does: "Serve stacks to any client, each on a port of its " +
 			"own, until it is interrupted",
-		example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
-		setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+		Example: "rpcbench serve -port 8080 httpjson grpcprotobuf",
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			addr := f.String("addr", "127.0.0.1", "`host` to listen on")
 			port := f.Uint("port", 0, "`port` of the first stack; each later stack has the next one. 0 takes any that are free")
 			return func(ctx context.Context, names []string) error {
-				served := p.stacks
+				served := p.Stacks
 				if len(names) > 0 {
 					var err error
-					if served, err = p.find(names...); err != nil {
+					if served, err = p.Find(names...); err != nil {
 						return err
 					}
 				}
-				if err := once("serve", names); err != nil {
+				if err := shell.Once("serve", names); err != nil {
 					return err
 				}
 				_, _, err := net.SplitHostPort(*addr)
 				switch {
 				case *addr == "":
-					return wrong(`serve: -addr "" names no host: leave -addr out for loopback, or name 0.0.0.0 for all interfaces`)
+					return shell.Wrong(`serve: -addr "" names no host: leave -addr out for loopback, or name ` +
+						`0.0.0.0 for all interfaces`)
 				case err == nil || strings.ContainsAny(*addr, "[]"):
-					return wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
+					return shell.Wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
 				case *port >= 1<<16 || *port > 0 && *port+uint(len(served)) > 1<<16:
-					return wrong("serve: -port %d is too high: the last port is 65535, and each stack takes one (stacks: "+
+					return shell.Wrong("serve: -port %d is too high: the last port is 65535, and each stack takes one (stacks: "+
 						"%d)", *port, len(served))
 				}
 				return serve(ctx, stdout, *addr, *port, served)

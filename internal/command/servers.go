@@ -43,7 +43,7 @@ func reachable(all []workload.Planned, made bool) (there []workload.Planned, lef
 
 // reach calls each server once: a run would take minutes to say that one is missing.
 func (p plan) reach(ctx context.Context) error {
-	for _, s := range p.stacks {
+	for _, s := range p.Stacks {
 		if addr := p.servers[s.Name]; addr != "" {
 			f, err := rpcbench.Start(ctx, s, rpcbench.Config{Remote: addr})
 			if err != nil {

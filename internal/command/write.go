@@ -5,19 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/term"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -28,25 +24,8 @@ func (p plan) heading(l linked) string {
 		keys = "server: remote\nproved: no\n"
 	}
 	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
-		strings.Join(asTyped(), " "), strings.Join(l.environment, " "), p.base, p.seed, p.processes, l.layouts,
+		strings.Join(shell.AsTyped(), " "), strings.Join(l.environment, " "), p.base, p.seed, p.processes, l.layouts,
 		strings.Join(l.notes, " "), runtime.GOOS, runtime.GOARCH)
-}
-
-// asTyped is the command line as results may show it: of absolute paths, the last part alone.
-func asTyped() []string {
-	args := append([]string{"rpcbench"}, os.Args[1:]...)
-	if typed := os.Getenv(report.Typed); typed != "" {
-		args = strings.Split(typed, "\n")
-	}
-	for i, arg := range args {
-		name, value, whole := strings.Cut(arg, "=")
-		if whole && filepath.IsAbs(value) {
-			args[i] = name + "=" + filepath.Base(value)
-		} else if filepath.IsAbs(arg) {
-			args[i] = filepath.Base(arg)
-		}
-	}
-	return args
 }
 
 // keep writes a process as rows that benchstat reads, one for each arm.
@@ -111,10 +90,11 @@ type findings struct {
 
 // summary is a plan with what was found. What can't be done has no answer.
 func (p plan) summary(f findings) report.Summary {
-	s := report.Summary{Release: report.Release, Command: strings.Join(asTyped(), " "), Environment: f.linked.environment,
-		Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator, Counting: workload.Counting,
-		Plan:   report.Plan{Processes: p.processes, Layouts: f.linked.layouts, Seed: p.seed},
-		Remote: p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
+	s := report.Summary{Release: report.Release, Command: strings.Join(shell.AsTyped(), " "),
+		Environment: f.linked.environment, Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator,
+		Counting: workload.Counting,
+		Plan:     report.Plan{Processes: p.processes, Layouts: f.linked.layouts, Seed: p.seed},
+		Remote:   p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
 		Warnings: slices.Concat(p.warnings, f.linked.warnings, f.warnings)}
 	others, n, told := 0.0, 0.0, false // whether Hour tells of others
 	for _, one := range f.comparisons {
@@ -163,26 +143,10 @@ func printSummary(w io.Writer, s report.Summary, page string, verbose bool) erro
 	if !s.Measured() {
 		return nil
 	}
-	err := s.Text(w, width(w), colours(w), verbose)
+	err := s.Text(w, shell.Width(w), shell.Colours(w), verbose)
 	if page != "" {
 		_, failed := fmt.Fprintf(w, "Report: %s\n", page)
 		err = errors.Join(err, failed)
 	}
 	return err
-}
-
-// width is how many columns a terminal has, and table.Width at most, which is also for what is no terminal.
-func width(w io.Writer) int {
-	if file, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
-			return min(columns, table.Width)
-		}
-	}
-	return table.Width
-}
-
-// colours tells whether somebody looks at a terminal that has them.
-func colours(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && isTerminal(file) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "" && os.Getenv("TERM") != "dumb"
 }

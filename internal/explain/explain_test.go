@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,33 +136,21 @@ func TestMeasure(t *testing.T) {
 // What is explained of several callers is divided by the calls that ended while it was measured.
 func TestSeveralCallers(t *testing.T) {
 	testkit.Alone(t)
-	var calls, inside, most atomic.Int64
-	stack := testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
-		return testkit.Around(c, func(_ rpcbench.User, call rpcbench.Call) rpcbench.Call {
-			return func(ctx context.Context) error {
-				calls.Add(1)
-				n := inside.Add(1)
-				defer inside.Add(-1)
-				for had := most.Load(); n > had && !most.CompareAndSwap(had, n); had = most.Load() {
-				}
-				return call(ctx)
-			}
-		})
-	})
-	o, err := workload.Workload{Callers: 8}.Open(t.Context(), stack, workload.Setup{})
+	var by testkit.Watched
+	o, err := workload.Workload{Callers: 8}.Open(t.Context(), by.Stack(rawtcp.New()), workload.Setup{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, o.Close()) }()
 	var e Process
 	var made int64
 	for range 20 { // a busy machine may leave the profiler without a sample, or without one of either side
-		e, made = Process{}, -calls.Load()
+		e, made = Process{}, -by.Made.Load()
 		err = e.turn(t.Context(), o, "rawtcp", 100*time.Millisecond, true)
-		if made += calls.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
+		if made += by.Made.Load(); err == nil || !strings.Contains(err.Error(), "no sample") {
 			break
 		}
 	}
 	require.NoError(t, err)
-	require.EqualValues(t, 8, most.Load(), "callers at once")
+	require.EqualValues(t, 8, by.Most.Load(), "callers at once")
 	require.Less(t, e.Calls+e.Profile.Calls, made)
 	require.Greater(t, e.Calls+e.Profile.Calls, made/3, "of 220 ms, 200 count")
 	require.GreaterOrEqual(t, e.Wall, 100*time.Millisecond)

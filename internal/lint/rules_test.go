@@ -51,7 +51,7 @@ var (
 	hostPort = re(
 		`^([a-z][a-z0-9+.-]*:///*)?(localhost|(\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:.%]*\])?:0*[1-9]\d*(/.*)?$`)
 	// speaks matches files that print, or read a line of a profile that begins so.
-	speaks = re(`_test\.go$|^study/|^internal/command/(main|progress)\.go$|^stacktest/main\.go$|/layers\.go$`)
+	speaks = re(`_test\.go$|^study/|^internal/(command/main|shell/progress)\.go$|^stacktest/main\.go$|/layers\.go$`)
 	// pages are those that people write. Another one may be of a run.
 	pages  = re(`^(\w+\.md|(docs|internal|stacks|\.github)/.*\.md|study/\w+\.md)$`)
 	target = re(`\]\([^)]*\)|https?://\S+`)

@@ -24,8 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// Release is of the files that this package writes. Another number means other names or meanings. It reads those of
-// the release before, too.
+// Release is of the files that this package writes and reads. Another number means other names or meanings.
 const Release = 3
 
 // Typed in the environment of a program is the command line that reports show in place of its own: an argument a line.
@@ -254,28 +253,32 @@ func Read(from string) (s Summary, err error) {
 		return s, fmt.Errorf("%s is a file: name the folder that rpcbench run made", from)
 	}
 	data, err := readFile(filepath.Join(from, "summary.json"))
-	none := json.Unmarshal([]byte(data), &struct{ Release *int }{&s.Release})
-	if s.Release == 2 && none == nil {
-		data, none = release2(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("%s has no summary.json: name a folder that rpcbench run made", from)
 	}
-	if made := s.Release; (made == 2 || made == Release) && none == nil {
+	if err == nil {
+		s, err = Parse(from, data)
+	}
+	if err == nil {
+		s.Raw, err = readFile(filepath.Join(from, "bench.txt"))
+	}
+	return s, err
+}
+
+// Parse reads the summary.json of a folder, which has all but the raw data.
+func Parse(from, data string) (s Summary, err error) {
+	none := json.Unmarshal([]byte(data), &struct{ Release *int }{&s.Release})
+	if s.Release == Release && none == nil {
 		none = json.Unmarshal([]byte(data), &s)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return s, fmt.Errorf("%s has no summary.json: name a folder that rpcbench run made", from)
-	case err != nil:
-		return s, err
 	case none != nil:
 		return s, fmt.Errorf("%s: summary.json is no summary of a run: %w", from, none)
 	case s.Release != Release:
-		return s, fmt.Errorf("%s was made by another release of rpcbench (%d, this one reads 2 and %d): "+
+		return s, fmt.Errorf("%s was made by another release of rpcbench (%d, this one reads %d): "+
 			"make the report with that one", from, s.Release, Release)
 	case !s.Measured():
 		return s, fmt.Errorf("%s has no answers: nothing was measured", from)
-	}
-	if s.Raw, err = readFile(filepath.Join(from, "bench.txt")); err != nil {
-		return s, err
 	}
 	for _, a := range s.Answers {
 		if !sound(a.Answer) {

@@ -484,7 +484,7 @@ func TestRead(t *testing.T) {
 			`^report: \S+bench.txt is a file: name the folder that rpcbench run made$`},
 		{"no JSON", dir("x", "raw"), `^report: \S+: summary.json is no summary of a run: invalid character`},
 		{"another release", dir(`{"release":7,"answers":[{}]}`),
-			`^report: \S+ was made by another release of rpcbench \(7, this one reads 2 and 3\): `},
+			`^report: \S+ was made by another release of rpcbench \(7, this one reads 3\): `},
 		{"nothing measured", dir(`{"release":3,"answers":[{}]}`, "raw"), `has no answers: nothing was measured$`},
 		{"a negative ratio", dir(time(`"ratio":-1`), "raw"), `: what small of x has are no figures of a comparison$`},
 		{"an interval without its ratio", dir(time(`"ratio":1,"lo":1.1,"hi":1.2`), "raw"), `no figures of a comparison$`},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
+	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 )
@@ -37,10 +38,10 @@ func TestMain(m *testing.M) {
 	case building:
 		command.Main(Make, stacks.All())
 	default:
-		command.Main(func(ctx context.Context, messages command.Messages, dir, name string) (command.Module, error) {
+		command.Main(func(ctx context.Context, messages own.Messages, dir, name string) (own.Module, error) {
 			m, err := (&call{messages}).module(ctx, dir, "mine/"+name)
 			if err != nil {
-				return command.Module{}, err
+				return own.Module{}, err
 			}
 			err = os.Link(of, m.Program)
 			for err == nil && os.Getenv(endless) != "" {
@@ -91,7 +92,7 @@ func TestRun(t *testing.T) {
 	}
 	const sizes = "-request-size 100B -reply-size 200B"
 	linked := t.TempDir()
-	messages := command.Messages{RequestSize: "100B", ReplySize: "200B"}
+	messages := own.Messages{RequestSize: "100B", ReplySize: "200B"}
 	module, err := (&call{messages}).module(t.Context(), linked, "mine/own")
 	require.NoError(t, err)
 	out, err := goIn(t, linked, nil, "build", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o", module.Program, ".")

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/rpcbench/rpcbench/internal/command"
+	"github.com/rpcbench/rpcbench/internal/own"
 )
 
 // inferred are the samples of a folder, and what infer makes of them.
@@ -335,7 +335,7 @@ func TestInferModules(t *testing.T) {
 	for name, s := range all {
 		in := t.TempDir()
 		write(t, filepath.Join(in, name+".proto"), strings.Replace(string(s.text), "package made;", "package "+name+";", 1))
-		m := command.Messages{Protos: []string{name + ".proto"}, Roots: []string{in}, Call: name + ".Samples/Call",
+		m := own.Messages{Protos: []string{name + ".proto"}, Roots: []string{in}, Call: name + ".Samples/Call",
 			Reply: filepath.Join(in, "replies")}
 		pairs := len(s.replies)
 		if len(s.requests) > 0 {

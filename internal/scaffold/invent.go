@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // inventedProto describes a call whose messages have strings, numbers, lists and nesting.
@@ -29,7 +29,7 @@ func (c *call) invent(ctx context.Context, s *samples) (all files, requests, rep
 		}
 		v, err := inventedValue(n)
 		if err != nil {
-			return nil, nil, nil, command.WrongUse(fmt.Errorf("%s %s: %w", of.flag, of.size, err))
+			return nil, nil, nil, shell.Wrong("%s %s: %w", of.flag, of.size, err)
 		}
 		*of.to = []sample{{compact(v), of.flag}}
 	}

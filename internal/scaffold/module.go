@@ -28,9 +28,9 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 
-	"github.com/rpcbench/rpcbench/internal/command"
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/own"
 )
 
 const rpcbench = "github.com/rpcbench/rpcbench"
@@ -48,22 +48,22 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 }
 
 // call is what the flags say.
-type call struct{ command.Messages }
+type call struct{ own.Messages }
 
 // made is a module that was written.
 type made struct {
-	command.Module
+	own.Module
 	Name string // of the module
 }
 
 // Make is what the command makes modules by.
-func Make(ctx context.Context, of command.Messages, dir, name string) (command.Module, error) {
+func Make(ctx context.Context, of own.Messages, dir, name string) (own.Module, error) {
 	m, err := (&call{of}).module(ctx, dir, moduleName(name))
 	if err == nil {
 		err = m.prove(ctx, dir)
 	}
 	if err != nil {
-		return command.Module{}, err
+		return own.Module{}, err
 	}
 	return m.Module, nil
 }
@@ -73,7 +73,7 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, errors.New("there is no go command, which builds the module: install Go from go.dev/dl")
 	}
-	m, s := &made{command.Module{Program: filepath.Join(dir, "program")}, name}, samples{}
+	m, s := &made{own.Module{Program: filepath.Join(dir, "program")}, name}, samples{}
 	all, requests, replies, err := c.descriptors(ctx, m, &s)
 	if err != nil {
 		return nil, err

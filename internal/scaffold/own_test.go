@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/rpcbench/rpcbench/internal/command"
+	"github.com/rpcbench/rpcbench/internal/own"
 	_ "github.com/rpcbench/rpcbench/proto/user/v1" // for TestProtoset
 )
 
@@ -167,7 +167,7 @@ func TestSizes(t *testing.T) {
 		require.Error(t, err)
 	}
 	dir := t.TempDir()
-	m, err := (&call{command.Messages{RequestSize: "100B", ReplySize: "2kB"}}).module(t.Context(), dir, "own")
+	m, err := (&call{own.Messages{RequestSize: "100B", ReplySize: "2kB"}}).module(t.Context(), dir, "own")
 	require.NoError(t, err)
 	for name, size := range map[string]int{"requests": 100, "replies": 2000} {
 		data, err := os.ReadFile(filepath.Join(dir, "samples", name+".jsonl"))
@@ -752,7 +752,7 @@ func TestModulesHaveEveryStack(t *testing.T) {
 
 // described is the call of what given.in returns.
 func described(args []string) *call {
-	return &call{command.Messages{Protos: args[1:2], Roots: args[3:4], Call: args[5], Request: args[7], Reply: args[9]}}
+	return &call{own.Messages{Protos: args[1:2], Roots: args[3:4], Call: args[5], Request: args[7], Reply: args[9]}}
 }
 
 // read compiles and reads what a test gives, and completes it.

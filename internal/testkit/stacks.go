@@ -1,8 +1,11 @@
 package testkit
 
 import (
+	"context"
 	"net"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -140,4 +143,50 @@ func (c Client) Close() error {
 		return c.OnClose()
 	}
 	return c.Users.Close()
+}
+
+// Listener wraps each connection that it accepts.
+type Listener struct {
+	net.Listener
+	Wrap func(net.Conn) net.Conn
+}
+
+func (l Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		c = l.Wrap(c)
+	}
+	return c, err
+}
+
+// Watched counts the calls of a stack, those under way, and its clients. A call takes so long at least.
+type Watched struct {
+	Made, Most, Clients atomic.Int64
+	Takes               time.Duration
+
+	inside atomic.Int64
+}
+
+// Stack is s, whose calls are watched.
+func (w *Watched) Stack(s rpcbench.Stack) rpcbench.Stack {
+	return WithClient(s, func(c rpcbench.Users) rpcbench.Client {
+		w.Clients.Add(1)
+		return Client{Users: c, OnPrepare: func(u rpcbench.User) (rpcbench.Call, error) {
+			call, err := c.PrepareUser(u)
+			return func(ctx context.Context) error {
+				w.Made.Add(1)
+				n := w.inside.Add(1)
+				defer w.inside.Add(-1)
+				for most := w.Most.Load(); n > most && !w.Most.CompareAndSwap(most, n); most = w.Most.Load() {
+				}
+				if w.Takes > 0 {
+					<-time.After(w.Takes)
+				}
+				return call(ctx)
+			}, err
+		}, OnClose: func() error {
+			w.Clients.Add(-1)
+			return c.Close()
+		}}
+	})
 }

@@ -1,3 +1,5 @@
+// Package versus measures stacks against a base in several processes. A process is one sample of memory layout and of
+// luck, so a [Program] measures the same arms in each, and package verdict makes one answer of what they found.
 package versus
 
 import (

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
@@ -30,11 +31,12 @@ type Spec struct {
 func Measuring() child.Job { return child.NewJob(measure) }
 
 func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, answer func(any) error) error {
-	arms, err := stacks.Named(spec.Arms)
+	all, err := stacks.Named(spec.Arms)
 	if err != nil {
 		return err
 	}
-	g, err := Open(ctx, spec, arms...)
+	g, err := arms.Open(ctx, arms.Spec{Workload: spec.Workload, Slice: spec.Slice, Seed: spec.Seed,
+		Servers: spec.Servers}, all...)
 	for err == nil && <-lines != nil {
 		if err = g.Block(ctx); err == nil {
 			r := g.Record()

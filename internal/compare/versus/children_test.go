@@ -52,10 +52,6 @@ func find(name string) (rpcbench.Stack, error) {
 		return rawtcp.New(), nil
 	case "procs" + fmt.Sprint(runtime.GOMAXPROCS(0)): // known only to a process of so many
 		return rawtcp.New(), nil
-	case "rests":
-		return worker(name, 0), nil
-	case "works":
-		return worker(name, works), nil
 	case "dies":
 		os.Exit(3)
 	case "leaves": // as if it had done what it was to do
@@ -129,6 +125,8 @@ func inBlock(n int, do func() error) rpcbench.Stack {
 	})
 }
 
+const slice = 250 * time.Microsecond // what a test needs of time
+
 func spec(arms ...string) Spec {
 	return Spec{Arms: arms, Slice: slice, Procs: 1, Blocks: 3, Seed: 3}
 }
@@ -183,12 +181,6 @@ func TestRunTellsTheWorkload(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, test.want, test.why)
 		}
-	}
-}
-
-func TestReconnects(t *testing.T) {
-	for calls, want := range map[int64]int64{0: 1, 100: 1, 1000: 1, 1999: 1, 2000: 2, 1_000_000: 1000} {
-		require.Equal(t, want, Reconnects(calls), "in %d calls", calls)
 	}
 }
 
@@ -396,4 +388,15 @@ func TestServeRefuses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("%d\n{\"failed\":{\"said\":%s}}\n", child.Protocol, told), out.String())
 	}
+}
+
+// An arm in a process of its own has two fixtures, whose percentiles are averaged if both have them. Calls and planned
+// starts add up.
+func TestJoined(t *testing.T) {
+	a := timing.Latency{Calls: 100, P50: 10, P95: 20, P99: 30, P999: 40, Sum: 1000, Planned: 110, Skipped: 7, Late: 5}
+	b := timing.Latency{Calls: 300, P50: 20, P95: 40, P999: 60, Sum: 5000, Planned: 320, Skipped: 11, Late: 3}
+	both := timing.Latency{Calls: 400, P50: 15, P95: 30, P999: 50, Sum: 6000, Planned: 430, Skipped: 18, Late: 5}
+	require.Equal(t, both, joined([]timing.Latency{a, b}))
+	require.Equal(t, both, joined([]timing.Latency{b, a}))
+	require.Zero(t, joined(nil), "a build that does not tell")
 }

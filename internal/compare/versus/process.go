@@ -3,14 +3,22 @@ package versus
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// FewestBlocks is how many blocks of slices a process measures at least. Of windows it measures fewer, as
-// workload.Workload.Blocks says.
-const FewestBlocks = 5
+const (
+	// Slice is the length of a slice, Turn about what a slice takes with all around it. study/method.md says what longer
+	// slices change.
+	Slice = 25 * time.Millisecond
+	Turn  = 45 * time.Millisecond
+
+	// FewestBlocks is how many blocks of slices a process measures at least. Of windows it measures fewer, as
+	// workload.Workload.Blocks says.
+	FewestBlocks = 5
+)
 
 // ProcessOf reads a record. The contestant is the last arm, which is the copy if nothing else is compared.
 func ProcessOf(r timing.Record) (p verdict.Process, err error) {

@@ -12,36 +12,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/verdict"
-	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
-
-// At a rate the arms of a block share a plan, which is another in each block and process. Windows have a thousand
-// starts, and what is planned is done.
-func TestRate(t *testing.T) {
-	t.Parallel()
-	w := workload.Workload{Rate: 5000, Callers: 20}
-	seeds := map[uint64]bool{}
-	for seed, blocks := range []int{2, 1} {
-		g, err := Open(t.Context(), Spec{Workload: w, Slice: slice, Seed: uint64(seed)}, rawtcp.New(), rawtcp.New())
-		require.NoError(t, err)
-		for range blocks {
-			require.NoError(t, run(t, g, 1))
-			require.Equal(t, g.Arms[0].setup.Seed, g.Arms[1].setup.Seed)
-			seeds[g.Arms[0].setup.Seed] = true
-		}
-		record := g.Record()
-		require.NoError(t, g.Close())
-		for i, l := range record.Latencies {
-			lead, least := w.Window(0)
-			require.GreaterOrEqual(t, record.Blocks[0][i].Lead, lead, "lead-in of arm %d", i)
-			require.GreaterOrEqual(t, record.Blocks[0][i].Wall, least, "window of arm %d", i)
-			require.Greater(t, l.Planned, int64(blocks*1000), "planned calls of arm %d, in %d windows", i, blocks)
-			require.Positive(t, l.Calls, "calls of arm %d, of %d planned ones", i, l.Planned)
-			require.Positive(t, l.Late, "how late the calls of arm %d began", i)
-		}
-	}
-	require.Len(t, seeds, 3)
-}
 
 func TestWindowsAtARate(t *testing.T) {
 	for rate, want := range map[float64]time.Duration{500: 2 * time.Second, 1000: time.Second,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/measure/latency"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
 )
 
 // TestAClosedConnectionTellsNothing: net/http gives connections up now and then, and their bytes are then unknown. The
@@ -24,14 +24,14 @@ func TestAClosedConnectionTellsNothing(t *testing.T) {
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
-		o := &Open{Loop: latency.New(latency.Spec{Rounds: [][]func(context.Context) error{{func(context.Context) error {
+		o := &Open{Loop: loop.New(loop.Spec{Rounds: [][]func(context.Context) error{{func(context.Context) error {
 			if least == 0 {
 				_ = conn.Close()
 				return nil
 			}
 			_, err := conn.Write(make([]byte, 100))
 			return err
-		}}}, Figures: latency.NewFigures(false)})}
+		}}}, Figures: loop.NewFigures(false)})}
 		o.crossed.keep(conn)
 		_, err = conn.Write(make([]byte, 100))
 		require.NoError(t, err)

@@ -160,7 +160,7 @@ func (w *witness) stack(client, server rpcbench.Stack) rpcbench.Stack {
 		handler := bare.(interface{ HTTPHandler() http.Handler }).HTTPHandler()
 		own := httpapi.NewServer(config, w.watch(handler), client.Traits.HTTP == "2")
 		return testkit.Server{Server: own, OnServe: func(ln net.Listener) error {
-			return own.Serve(&tap.Listener{Listener: ln, Wrap: func(c net.Conn) net.Conn {
+			return own.Serve(testkit.Listener{Listener: ln, Wrap: func(c net.Conn) net.Conn {
 				return numbered{c, fmt.Sprint(w.conns.Add(1))}
 			}})
 		}}, nil

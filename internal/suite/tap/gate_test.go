@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // Drop ends all connections that are held, whether anybody reads them or not, and no other.
@@ -129,7 +130,7 @@ func TestGateUnderBackgroundRead(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "hello "+string(name))
 	}))
-	s.Listener = &tap.Listener{Listener: s.Listener, Wrap: gate.Wrap}
+	s.Listener = testkit.Listener{Listener: s.Listener, Wrap: gate.Wrap}
 	s.Start()
 	defer s.Close()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())

@@ -1,3 +1,9 @@
+// Package tap wraps connections: [Tap] records bytes and can change them, [Gate] holds requests back in front of a
+// server, [Link] emulates a network, and [Counter] counts bytes.
+//
+// A wrapped connection passes golang.org/x/net/nettest and ends as TCP does. What was written before Close arrives,
+// Close ends waiting reads and writes with net.ErrClosed, and the owner reads the peer's EOF or reset. Wrappers nest.
+// They cost time, so only a Link belongs beneath a timed loop.
 package tap
 
 import (

@@ -1,0 +1,126 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/loop"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+)
+
+// Check is Workload.Check for what is measured in windows of a thousand planned calls, which last two seconds at most
+// unless a call takes long.
+func (p Planned) Check() error {
+	switch {
+	case p.Rate > 0 && p.Rate < LeastRate:
+		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", p.Rate, LeastRate)
+	case p.Rate != 0 && !(p.Rate > 0 && p.Rate <= loop.MaxRate):
+		return refuse("%s lies between %d and %d calls per second: %v does not", Field("Rate"), LeastRate,
+			int(loop.MaxRate), p.Rate)
+	}
+	if p.Ordinary {
+		p.Rate = LeastRate // the least that may be found
+	}
+	if err := p.Workload.Check(); err != nil {
+		return err
+	}
+	if most := p.MostRate(); p.Rate > most {
+		needed := math.Ceil(float64(p.AtOnce()) * p.Rate / most)
+		would := fmt.Sprintf("give %.0f callers or more for %v a second", needed, p.Rate)
+		if needed > Most {
+			would = fmt.Sprintf("%v a second would take %.0f, and %d are the most", p.Rate, needed, Most)
+		}
+		return refuse("%s can make %.0f calls a second, as each of %d takes %v and more: %s", Field("Callers"), most,
+			p.AtOnce(), p.delay(), would)
+	}
+	return nil
+}
+
+// LeastRate is the least Rate of a Planned workload. Most are the callers, the connections and the cores at most.
+const (
+	LeastRate = 500
+	Most      = 1000
+)
+
+// Unseen says what the suite can't see of a stack, because of Traits.Varies. It is "" if that is nothing.
+func Unseen(s rpcbench.Stack) string {
+	switch s.Traits.Varies {
+	case rpcbench.Numbered:
+		return s.Name + " numbers its requests: no test sees whether the numbered part, of up to 64 bytes, holds more"
+	case rpcbench.Masked:
+		return s.Name + " masks its requests: no test reads them, only their lengths and the replies"
+	}
+	return ""
+}
+
+// checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
+func (w Workload) checkStreams(t rpcbench.Traits) error {
+	callers := w.AtOnce()
+	n := (callers + w.Connections(t) - 1) / w.Connections(t)
+	if t.HTTP == "2" && slices.Contains(t.ServerLibraries, "net/http") && n > mostStreams {
+		return fmt.Errorf("net/http's HTTP/2 server takes %d calls on a connection, and here are %d callers on each: "+
+			"give %d connections", mostStreams, n, (callers+mostStreams-1)/mostStreams)
+	}
+	return nil
+}
+
+// Check refuses numbers that make no sense, and what no stack can do.
+func (w Workload) Check() error {
+	for _, n := range []struct {
+		name  Field
+		value int
+	}{
+		{"Callers", w.Callers}, {"Conns", w.Conns}, {"Procs", w.Procs},
+	} {
+		if n.value < 0 || n.value > Most {
+			return refuse("%s lies between 0 and %d: %d does not", n.name, Most, n.value)
+		}
+	}
+	other := w.NewConn || w.Structured() || w.Invalid || w.Deadline || w.Headers || w.Rate != 0
+	switch {
+	case w.Payload != "" && !w.Structured() && w.Bytes() == 0:
+		_, err := Size(w.Payload)
+		return refuse("%s: %v, or name a structured message: flex.empty, flex.complex, flex.1kB, flex.10kB or drawn",
+			Field("Payload"), err)
+	case w.Payload == Drawn && (w.NewConn || w.Link != ""):
+		return refuse("drawn %s takes a thousand calls: it goes without %s and %s", Field("Payload"), Field("NewConn"),
+			Field("Link"))
+	case w.Structured() && w.Invalid:
+		return refuse("structured %s is no user: it goes without %s", Field("Payload"), Field("Invalid"))
+	case w.Stream && (other || w.Callers > 1 || w.Conns > 1):
+		return refuse("%s has one caller of valid users: it goes with %s, %s and %s alone", Field("Stream"), Field("TLS"),
+			Field("Link"), Field("Payload"))
+	case w.Wait < 0 || w.Wait > mostWait:
+		return refuse("%s lies between 0 and %v: %v does not", Field("Wait"), mostWait, w.Wait)
+	case w.NewConn && w.Conns > 1:
+		return refuse("%s leaves no choice of %s: each call has a connection of its own", Field("NewConn"), Field("Conns"))
+	case w.Rate != 0 && !(w.Rate >= loop.MinRate && w.Rate <= loop.MaxRate):
+		return refuse("%s lies between %v and %v calls per second: %v does not", Field("Rate"), loop.MinRate,
+			int(loop.MaxRate), w.Rate)
+	case w.Link != "":
+		_, err := tap.FindLink(w.Link)
+		return err
+	}
+	return nil
+}
+
+// Size reads a payload: 100B, 1kB (1000 bytes), 1MB.
+func Size(s string) (int, error) {
+	digits, unit := s, ""
+	if i := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		digits, unit = s[:i], s[i:]
+	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	bytes := n * map[string]uint64{"B": 1, "kB": 1e3, "MB": 1e6}[unit]
+	switch {
+	case err != nil || bytes == 0 || digits[0] == '0':
+		return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
+	case bytes > rpcbench.MaxAvatar:
+		return 0, fmt.Errorf("%s is too much: a message has %d B at most", s, rpcbench.MaxAvatar)
+	}
+	return int(bytes), nil
+}

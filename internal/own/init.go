@@ -1,0 +1,64 @@
+package own
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rpcbench/rpcbench/internal/shell"
+)
+
+// Command is init, which makes a module to keep.
+func Command(make Make, stdout, stderr io.Writer) shell.Command {
+	return shell.Command{
+		Name: "init", Tidies: true, Does: "Make a Go module that compares ways to serve and call a method of yours",
+		Example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -reply order.json -out orders",
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			var m Messages
+			m.Register(f)
+			out := f.String("out", "", "new `folder` for the module")
+			return func(ctx context.Context, _ []string) error {
+				switch err := make.Check(m); {
+				case err != nil:
+					return shell.Wrong("init: %w", err)
+				case *out == "":
+					return shell.Wrong("init: the folder is missing: name a new one with -out")
+				}
+				if err := shell.IsNew("init: -out", *out); err != nil {
+					return err
+				}
+				return make.keep(ctx, m, *out, stdout, stderr)
+			}
+		},
+	}
+}
+
+// keep writes the module to a folder that was not there, once it is proved.
+func (make Make) keep(ctx context.Context, m Messages, out string, stdout, stderr io.Writer) (err error) {
+	path, err := filepath.Abs(out)
+	dir, failed := os.MkdirTemp(filepath.Dir(path), ".rpcbench-")
+	if err := cmp.Or(err, failed); err != nil {
+		return shell.Wrong("init: -out %s: %w", out, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	made, err := make.Build(ctx, m, dir, filepath.Base(path), stdout, stderr)
+	if err == nil {
+		err = cmp.Or(os.Remove(made.Program), os.Chmod(dir, 0o755), os.Rename(dir, path))
+	}
+	if err == nil {
+		samples, _, _ := strings.Cut(made.Made, ";") // the rest has been told
+		folder := out
+		if strings.Contains(out, " ") {
+			folder = strconv.Quote(out)
+		}
+		err = cmp.Or(shell.Say(stdout, "%s is a Go module that compares stacks of %s: %s.", out, made.Method, samples),
+			shell.Say(stdout, "Next: cd %s && go run . run -out answer", folder))
+	}
+	return err
+}
