@@ -131,6 +131,7 @@ func TestWorkloads(t *testing.T) {
 		{name: "cold-tls", operation: users, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
 		{name: "mixed", operation: echo, json: 418, protobuf: 133, procs: 1},
 		{name: "structured-10kB", operation: echo, json: 18_503, protobuf: 9942, procs: 1},
+		{name: "bytes-800B", operation: users, json: 1146, protobuf: 839, procs: 1},
 		{name: "bytes-1kB", operation: users, json: 1414, protobuf: 1039, procs: 1},
 		{name: "bytes-100kB", operation: users, json: 133_414, protobuf: 100_040, procs: 1},
 		{name: "stream", operation: stream, json: smallJSON, protobuf: small, procs: 1},
