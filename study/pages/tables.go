@@ -98,7 +98,7 @@ func (m *maker) workloadsTable(of []string) string {
 		text("calls", does),
 		text("processes, cores", apart(place)),
 		text("callers; connections: JSON, gRPC", apart(func(a report.Led) string {
-			return fmt.Sprint(a.Callers()) + "; " + onConnections(a)
+			return fmt.Sprint(a.Callers) + "; " + onConnections(a)
 		})),
 		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
 		figure(base, func(a report.Led) string { return table.Micros(a.BaseNs) }),
