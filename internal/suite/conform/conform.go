@@ -229,8 +229,8 @@ func (c Check) Run(s Subject) error {
 	})
 }
 
-// Together returns a function that makes a check of one of the subjects. Checks with a place beside others are made when
-// the first of them is asked for, of all subjects, and once. Any other is made when it is asked for.
+// Together returns a function that makes a check of one of the subjects. Checks with a place beside others are made
+// when the first of them is asked for, of all subjects, and once. Any other is made when it is asked for.
 func Together(subjects ...Subject) (run func(Check, Subject) error) {
 	type key struct {
 		check string
