@@ -77,7 +77,8 @@ func prefixed(name string, err error) string {
 //
 // With -short, TLS is skipped for a stack that compresses, because gzip is slow under the race detector. With -long, a
 // flag of [Main], the check that clients wait for a slow reply takes five seconds in place of half a second. The checks
-// that only wait run at the same time, when the first of them has its turn.
+// that wait, and some that read nothing of the process as a whole, run at the same time, when the first of them has its
+// turn.
 //
 // Conformance must not run in parallel with other tests, because it reads the allocation profile and the goroutines of
 // the process.
