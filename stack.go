@@ -90,8 +90,8 @@ type Compression string
 
 // What is compressed. With "" nothing is.
 const (
-	Gzip        Compression = "gzip"         // requests and replies
-	GzipReplies Compression = "gzip replies" // requests go uncompressed
+	CompressionGzip        Compression = "gzip"         // requests and replies
+	CompressionGzipReplies Compression = "gzip replies" // requests go uncompressed
 )
 
 // UTF8 says what happens to invalid UTF-8 in a string.
@@ -99,9 +99,9 @@ type UTF8 string
 
 // What happens to invalid UTF-8.
 const (
-	Rejected UTF8 = "rejected" // the call fails as Malformed
-	Replaced UTF8 = "replaced" // U+FFFD takes its place
-	Kept     UTF8 = "kept"     // its bytes stay as they are
+	UTF8Rejected UTF8 = "rejected" // the call fails as CodeMalformed
+	UTF8Replaced UTF8 = "replaced" // U+FFFD takes its place
+	UTF8Kept     UTF8 = "kept"     // its bytes stay as they are
 )
 
 // Varies says what differs between two requests for the same user. The suite can't follow these bytes, and the rows and
@@ -110,8 +110,8 @@ type Varies string
 
 // What varies. With "" requests for the same user are equal.
 const (
-	Numbered Varies = "numbered" // one part of an HTTP request, of at most 64 bytes, such as an id that counts up
-	Masked   Varies = "masked"   // every byte of the user, but replies can be read
+	VariesNumbered Varies = "numbered" // one part of an HTTP request, of at most 64 bytes, such as an id that counts up
+	VariesMasked   Varies = "masked"   // every byte of the user, but replies can be read
 )
 
 // Loss is a kind of value that does not come back as it was sent, because the format can't express it or a library
@@ -119,24 +119,24 @@ const (
 // them: a loss that is not declared is a fault, and so is a declared loss that does not occur.
 //
 // Losses of numbers, which only an echo sends:
-//   - [NegativeZero] comes back as zero, for example because the format leaves out fields that are zero
-//   - [NaN] can't be encoded, and the call fails
-//   - [Infinities] can't be encoded, and the call fails
-//   - [FloatDigits]: all digits after the sixth are cut off
+//   - [LossNegativeZero] comes back as zero, for example because the format leaves out fields that are zero
+//   - [LossNaN] can't be encoded, and the call fails
+//   - [LossInfinities] can't be encoded, and the call fails
+//   - [LossFloatDigits]: all digits after the sixth are cut off
 //
 // Losses of strings, which users have too:
-//   - [ControlCharacters] do not arrive, except for tab, line feed and carriage return
-//   - [NonCharacters] (U+FFFE and U+FFFF) do not arrive
+//   - [LossControlCharacters] do not arrive, except for tab, line feed and carriage return
+//   - [LossNonCharacters] (U+FFFE and U+FFFF) do not arrive
 type Loss string
 
 // The losses.
 const (
-	NegativeZero      Loss = "negative zero"
-	NaN               Loss = "NaN"
-	Infinities        Loss = "infinities"
-	FloatDigits       Loss = "float digits"
-	ControlCharacters Loss = "control characters"
-	NonCharacters     Loss = "non-characters"
+	LossNegativeZero      Loss = "negative zero"
+	LossNaN               Loss = "LossNaN"
+	LossInfinities        Loss = "infinities"
+	LossFloatDigits       Loss = "float digits"
+	LossControlCharacters Loss = "control characters"
+	LossNonCharacters     Loss = "non-characters"
 )
 
 // Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
@@ -200,7 +200,7 @@ type Headers struct {
 
 // Client calls one server. It is safe for concurrent use.
 type Client interface {
-	Close() error // closes its connections; calls after it fail as Unavailable
+	Close() error // closes its connections; calls after it fail as CodeUnavailable
 }
 
 // Users is a Client of the create-user API.
@@ -253,7 +253,7 @@ type Stream interface {
 	// only the stream's context ends the Call, and with it the stream.
 	//
 	// A reply that differs leaves the stream open. Any other error ends the stream, and every later Call returns that
-	// error again, or Unavailable after Close.
+	// error again, or CodeUnavailable after Close.
 	Prepare(u User) (Call, error)
 	// Close ends the stream in both directions, and waits for the server to end it. The error is the one that has ended
 	// the stream, if any. A second Close does nothing and returns the first one's error.

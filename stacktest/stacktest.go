@@ -1,7 +1,7 @@
 // Package stacktest proves that a stack does what it claims, and times it. Stacks of other modules are welcome:
 //
 //	func TestConformance(t *testing.T)  { stacktest.Conformance(t, mystack.New()) }
-//	func BenchmarkMyStack(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, mystack.New()) }
+//	func BenchmarkMyStack(b *testing.B) { stacktest.Benchmark(b, mystack.New(), rpcbench.Workload{}) }
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //

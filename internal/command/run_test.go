@@ -71,7 +71,8 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "new")
 	_, s, stdout := measured(t, out, "-workloads", "small", "rawtcp")
-	require.Regexp(t, `(?m)^Not measured: a small call, one core, rawtcp: 1 of 1 processes count, and a verdict needs 6\.$`, stdout)
+	require.Regexp(t,
+		`(?m)^Not measured: a small call, one core, rawtcp: 1 of 1 processes count, and a verdict needs 6\.$`, stdout)
 	require.Len(t, s.Answers, 1)
 	a := s.Answers[0]
 	require.Equal(t, []int{1, 1, 1}, []int{a.Processes.Counted, a.Processes.Planned, len(a.Time.BasesNs)})
@@ -126,7 +127,7 @@ func TestRunAgainstServers(t *testing.T) {
 // What the suite can't see of a stack is a warning of every summary, once for all its builds, beside others.
 func TestUnseen(t *testing.T) {
 	masked := httpjson.New()
-	masked.Name, masked.Traits.Varies = "masked", rpcbench.Masked
+	masked.Name, masked.Traits.Varies = "masked", rpcbench.VariesMasked
 	p := programOf([]rpcbench.Stack{httpjson.New(), masked})
 	warnings := func(args ...string) []string { return planned(t, p, args...).summary(findings{}).Warnings }
 	require.Equal(t, []string{workload.Unseen(masked)}, warnings("masked@HEAD~1", "masked"))

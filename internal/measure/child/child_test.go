@@ -348,7 +348,7 @@ func TestAChildThatDies(t *testing.T) {
 	require.EqualError(t, err, "server process: signal: killed")
 	gone(t, s.process.cmd.Process.Pid)
 	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
-	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+	require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err), err)
 	require.NoError(t, f.Close())
 	require.EqualError(t, s.Close(), "server process: signal: killed")
 }

@@ -126,10 +126,10 @@ func ofOutcomes() []Check {
 		{"wait", true, waiting, waits,
 			"A handler waits for ServerConfig.Wait before it answers: in a call, in an echo and on a stream, many side by " +
 				"side, and not for a user who is refused."},
-		{"deadline", false, waiting, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
+		{"deadline", false, waiting, func(s Subject) { s.interruptedCalls(rpcbench.CodeDeadlineExceeded) },
 			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
-		{"cancel", false, inTurn, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) },
+		{"cancel", false, inTurn, func(s Subject) { s.interruptedCalls(rpcbench.CodeCanceled) },
 			"A call whose context is cancelled ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
 		{"unavailable", false, byItself, unavailable,
@@ -298,7 +298,7 @@ func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()
 func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
 
 // masked says whether no byte of a request's user can be read.
-func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Masked }
+func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.VariesMasked }
 
 // session is a fixture under check.
 type session struct {
@@ -343,7 +343,7 @@ func likely(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed): // this fixture has closed nothing yet
 		return fmt.Errorf("%w: is something shared, such as a transport, with a client that was closed before?", err)
-	case rpcbench.CodeOf(err) == rpcbench.Internal && strings.Contains(err.Error(), "wrong reply"):
+	case rpcbench.CodeOf(err) == rpcbench.CodeInternal && strings.Contains(err.Error(), "wrong reply"):
 		return fmt.Errorf("%w: is a value shared, such as the one that replies are decoded into?", err)
 	}
 	return err

@@ -152,7 +152,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 		require.NoError(t, err, s.Name)
 		refused, ok := errors.AsType[*rpcbench.Error](call(t.Context()))
 		require.True(t, ok, s.Name)
-		require.Equal(t, rpcbench.TooLarge, refused.Code, s.Name)
+		require.Equal(t, rpcbench.CodeTooLarge, refused.Code, s.Name)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestMethodCalls(t *testing.T) {
 		crossed, err := rpcbench.Cross(pair[0], pair[1])
 		require.NoError(t, err)
 		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
-		require.Equal(t, rpcbench.Invalid, rpcbench.CodeOf(err), err)
+		require.Equal(t, rpcbench.CodeInvalid, rpcbench.CodeOf(err), err)
 	}
 	one := plain()
 	one.Name = "test.v1.Users/Other"

@@ -117,7 +117,7 @@ func AsError(err error) *rpcbench.Error {
 
 // WrongReply returns the error of a reply that differs from what was asked; what names the difference.
 func WrongReply(what string) error {
-	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: " + what + " differs from what was asked"}
+	return &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "wrong reply: " + what + " differs from what was asked"}
 }
 
 // Convert makes a deep copy of *from as a T. Fields match by their JSON names, and Convert panics if T lacks one. It
