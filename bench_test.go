@@ -139,7 +139,7 @@ func left(b *testing.B, is bool) bool {
 }
 
 // core has the stacks behind "gRPC or JSON?".
-func core() []rpcbench.Stack { return stacks.Main()[:3] }
+func core() []rpcbench.Stack { return stacks.Core()[:3] }
 
 // cross has clients and servers that all speak gRPC with protobuf.
 func cross() (clients, servers []rpcbench.Stack) {

@@ -45,20 +45,20 @@ import (
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
 // is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
-	Name     string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
-	Protocol string // stacks with equal Protocol understand each other: see Cross
-	Cross    Crossed
-	Traits   Traits
-	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
-	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
+	Name        string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
+	Protocol    string // stacks with equal Protocol understand each other: see Cross
+	CrossedFrom Sides
+	Traits      Traits
+	Server      func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
+	Dial        func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
 
 	// Method names what the stack serves. With "" this is create-user, and clients are Users. Otherwise it is the name of
 	// a Method of your own, and clients are MethodClients. Only stacks of the same method are compared.
 	Method string
 }
 
-// Crossed names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
-type Crossed struct{ Client, Server string }
+// Sides names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
+type Sides struct{ Client, Server string }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
 // the wire and the allocation profile.
@@ -146,7 +146,7 @@ func Cross(client, server Stack) (Stack, error) {
 			client.Name, strings.TrimSpace(client.Protocol+" "+client.Method), server.Name,
 			strings.TrimSpace(server.Protocol+" "+server.Method))
 	}
-	client.Cross = Crossed{client.Name, server.Name}
+	client.CrossedFrom = Sides{client.Name, server.Name}
 	client.Name += ".to." + server.Name
 	client.Server, client.Traits.ServerLibraries = server.Server, server.Traits.ServerLibraries
 	return client, nil

@@ -19,9 +19,9 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// Main returns the stack that New makes in each package. The first three answer "gRPC or JSON?": grpcprotobuf, httpjson
+// Core returns the stack that New makes in each package. The first three answer "gRPC or JSON?": grpcprotobuf, httpjson
 // and httpjsoniter.
-func Main() []rpcbench.Stack {
+func Core() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),
 		grpcservehttp.New(), connectrpc.New(), connectrpc2.New(), httpprotobuf.New(), httpmsgpack.New(), httpxml.New(),
@@ -29,9 +29,9 @@ func Main() []rpcbench.Stack {
 	}
 }
 
-// All returns every stack: those of Main, then their variants, then httpjson.v2 if this build has encoding/json/v2.
+// All returns every stack: those of Core, then their variants, then httpjson.v2 if this build has encoding/json/v2.
 func All() []rpcbench.Stack {
-	return slices.Concat(Main(), []rpcbench.Stack{
+	return slices.Concat(Core(), []rpcbench.Stack{
 		grpcprotobuf.Tuned(), grpcprotobuf.Windows(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
 		connectrpc2.VT(), connectrpc2.Gzip(), connectrpc2.H2C(), connectrpc2.GRPC(), connectrpc2.GRPCWeb(),

@@ -40,7 +40,7 @@ func TestConformanceSideBySide(t *testing.T) {
 	for _, stack := range stacks.All() {
 		stacktest.Start(t, stack, rpcbench.Config{})
 	}
-	for _, stack := range stacks.Main() {
+	for _, stack := range stacks.Core() {
 		t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
 	}
 }
@@ -214,9 +214,9 @@ func crossed(t *testing.T, clients, servers []rpcbench.Stack, suite bool) {
 // TestProtocolsRefuseEachOther: a client and a server that don't speak the same protocol part with one clear error, in
 // time, and Cross does not let it come so far.
 func TestProtocolsRefuseEachOther(t *testing.T) {
-	for _, server := range stacks.Main() {
+	for _, server := range stacks.Core() {
 		f := stacktest.Start(t, server, rpcbench.Config{})
-		for _, client := range stacks.Main() {
+		for _, client := range stacks.Core() {
 			if client.Protocol == server.Protocol {
 				continue
 			}

@@ -148,7 +148,7 @@ func echo(f *session) {
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &rpcbench.Flex{String: "echo"})
-	if server := f.Stack.Cross.Server; err != nil {
+	if server := f.Stack.CrossedFrom.Server; err != nil {
 		skipIf(server != "", fmt.Sprintf("the server of %s does not echo: %v", server, err))
 	}
 	must(err, "the client is an Echoer, but a plain message does not come back")
