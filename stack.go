@@ -1,31 +1,23 @@
-// Package rpcbench compares ways to serve and call one API in Go: gRPC with protobuf, JSON over HTTP, and others.
+// Package rpcbench runs a real server and client of one API over many stacks: gRPC with protobuf, JSON over HTTP, and
+// others. [Start] makes a [Fixture], whose client calls its server over loopback:
 //
-// A [Stack] is one of these ways: a transport, a wire format, and the libraries that implement them. Ten packages make
-// stacks, each by a function New and by further functions for its variants:
+//	fixture, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{TLS: true})
+//	if err != nil {
+//		return err
+//	}
+//	call, err := fixture.Users.PrepareUser(rpcbench.Sample(1, 2000)) // 2 kB
+//	err = errors.Join(err, call(ctx), fixture.Close())
 //
-//   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
-//   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
-//   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
-//   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
-//   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
-//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same protocols, by version 2 of connect-go
-//   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
-//   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
-//   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
-//   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
+// That takes six names: Start, its [Config], the [Fixture], a [User] of [Sample], and the prepared [Call]. A call can be
+// made as often as you like. Each time it encodes and sends the request, receives and decodes the reply, and compares
+// the two. In a test, function Start of package [github.com/rpcbench/rpcbench/stacktest] closes the fixture.
 //
-// A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one from any stack.
+// A [Stack] is one of the ways: a transport, a wire format, and the libraries that implement them. Package
+// [github.com/rpcbench/rpcbench/stacks] lists all of them. A [Method] is a method of your own, with your messages and,
+// if you like, your handler. The function Of of a stack's package makes a Stack of it.
 //
-// A [Method] is a method of your own, with your messages and, if you like, your handler. The function Of of a stack's
-// package makes a Stack of it.
-//
-// A [Call] is one request, which a client prepares once and which can be made as often as you like: see [Users]. Each
-// time it encodes and sends the request, receives and decodes the reply, and compares the two. Calls are what
-// benchmarks time.
-//
-// Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
-// proves that a stack does what it says, and times it. To write a stack of your own, use [NewValidator], [Answer],
-// [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and package
+// Package stacktest proves that a stack does what it says, and times it. To write a stack of your own, use
+// [NewValidator], [Answer], [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and package
 // [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the measurements are
 // listed with the tests that hold them.
 //

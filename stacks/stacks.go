@@ -1,4 +1,16 @@
-// Package stacks lists every stack of this module. Importing this package compiles all of their libraries.
+// Package stacks lists every stack of this module. Importing this package compiles all of their libraries. Each package
+// makes its stack by a function New, and variants by further functions:
+//
+//   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
+//   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
+//   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
+//   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same protocols, by version 2 of connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
+//   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
 package stacks
 
 import (

@@ -63,7 +63,7 @@ func handled(h handle, equal func(want, got string) bool) (
 // handledStacks are all that serve a method of one's own.
 func handledStacks(h handle, equal func(want, got string) bool) []rpcbench.Stack {
 	m, pb := handled(h, equal)
-	return []rpcbench.Stack{httpjson.Of(m), httpjson.DefaultOf(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
+	return []rpcbench.Stack{httpjson.Of(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
 		grpcprotobuf.Of(pb), connectrpc.Of(pb), connectrpc2.Of(pb)}
 }
 

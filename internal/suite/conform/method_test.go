@@ -88,7 +88,7 @@ func generated() rpcbench.Method[userv1.User, userv1.CreateUserResponse] {
 }
 
 func methodStacks() []rpcbench.Stack {
-	return []rpcbench.Stack{httpjson.Of(plain()), httpjson.DefaultOf(plain()), httpjsoniter.Of(plain()),
+	return []rpcbench.Stack{httpjson.Of(plain()), httpjsoniter.Of(plain()),
 		httpprotobuf.Of(generated()), grpcprotobuf.Of(generated()), connectrpc.Of(generated()), connectrpc2.Of(generated())}
 }
 
@@ -145,7 +145,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 	asked, large := plain(), generated()
 	asked.Requests[3].Avatar = make([]byte, rpcbench.MaxBody)
 	large.Requests[3] = binding.Convert[userv1.User](asked.Requests[3])
-	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjson.DefaultOf(asked), httpjsoniter.Of(asked),
+	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjsoniter.Of(asked),
 		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large), connectrpc2.Of(large)} {
 		f := stacktest.Start(t, s, rpcbench.Config{})
 		call, err := f.Method.Prepare(3)

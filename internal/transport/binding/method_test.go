@@ -65,7 +65,7 @@ func generated(m rpcbench.Method[rpcbench.User, rpcbench.Response]) rpcbench.Met
 // stacksOf are all that serve a method of one's own.
 func stacksOf(m rpcbench.Method[rpcbench.User, rpcbench.Response]) []rpcbench.Stack {
 	pb := generated(m)
-	return []rpcbench.Stack{httpjson.Of(m), httpjson.DefaultOf(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
+	return []rpcbench.Stack{httpjson.Of(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
 		grpcprotobuf.Of(pb), connectrpc.Of(pb), connectrpc2.Of(pb)}
 }
 
