@@ -8,18 +8,18 @@
 //	call, err := fixture.Users.PrepareUser(rpcbench.Sample(1, 2000)) // 2 kB
 //	err = errors.Join(err, call(ctx), fixture.Close())
 //
-// That takes six names: Start, its [Config], the [Fixture], a [User] of [Sample], and the prepared [Call]. A call can be
-// made as often as you like. Each time it encodes and sends the request, receives and decodes the reply, and compares
-// the two. In a test, function Start of package [github.com/rpcbench/rpcbench/stacktest] closes the fixture.
+// That takes six names: Start, its [Config], the [Fixture], a [User] of [Sample], and the prepared [Call]. A call
+// can be made as often as you like. Each time it encodes and sends the request, receives and decodes the reply, and
+// compares the two. In a test, function Start of package [github.com/rpcbench/rpcbench/stacktest] closes the fixture.
 //
 // A [Stack] is one of the ways: a transport, a wire format, and the libraries that implement them. Package
 // [github.com/rpcbench/rpcbench/stacks] lists all of them. A [Method] is a method of your own, with your messages and,
 // if you like, your handler. The function Of of a stack's package makes a Stack of it.
 //
 // Package stacktest proves that a stack does what it says, and times it. To write a stack of your own, use
-// [NewValidator], [Answer], [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and package
-// [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the measurements are
-// listed with the tests that hold them.
+// [NewValidator], [Answer], [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and
+// package [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the
+// measurements are listed with the tests that hold them.
 //
 // [guarantees]: https://github.com/rpcbench/rpcbench/blob/main/docs/guarantees.md
 package rpcbench
