@@ -234,14 +234,14 @@ type place struct {
 
 // lines are the rows of a workload in the table of results, by their heading, with the path of what they are of.
 func lines(w workload.Workload) map[string]string {
-	const cpu, wait, tail = "CPU per call, client and server", "What a caller waits, median",
-		"What a caller waits, 99th percentile"
+	const cpu, wait, tail = "CPU per call, client and server", "Median latency",
+		"p99 latency"
 	switch p50, p99 := "percentiles.p50.", "percentiles.p99."; {
 	case w.Rate > 0:
 		return map[string]string{cpu: "cpu.", wait: p50, tail: p99}
 	case w.Several():
 		return map[string]string{cpu: "cpu.", wait: p50, tail: p99,
-			"Calls a second, each caller calling again at once": "time."}
+			"Calls per second, each caller calling again at once": "time."}
 	}
 	return map[string]string{"Time per call, one caller": "time."}
 }

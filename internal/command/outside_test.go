@@ -310,7 +310,7 @@ func firstAnswer(t *testing.T, out string) {
 			}
 		}
 		require.Contains(t, text, "\nCPU per call, client and server", columns)
-		require.Contains(t, text, "\nWhat a caller waits, median\n", columns)
+		require.Contains(t, text, "\nMedian latency\n", columns)
 		require.Contains(t, text, "\nReport: "+filepath.Join(out, "report.html")+"\n", columns)
 		require.Len(t, regexp.MustCompile(`\d\.\d\d \((\d\.\d\d–\d\.\d\d|–)\)`).FindAllString(text, -1), 5, text)
 	}

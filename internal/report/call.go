@@ -42,11 +42,11 @@ type Share struct {
 }
 
 func (s Share) String() string {
-	return fmt.Sprintf("%s %% (%s–%s)", s.percent(s.Share), s.percent(s.Lo), s.percent(s.Hi))
+	return fmt.Sprintf("%s%% (%s–%s)", s.percent(s.Share), s.percent(s.Lo), s.percent(s.Hi))
 }
 
 // Stack is the share of all that is not the handler.
-func (s Share) Stack() string { return s.percent(1-min(1, s.Share)) + " %" }
+func (s Share) Stack() string { return s.percent(1-min(1, s.Share)) + "%" }
 
 // percent has a decimal where the handler is less than a tenth of a call. Noise may have made a share more than all.
 func (s Share) percent(share float64) string {

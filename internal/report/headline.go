@@ -226,17 +226,18 @@ func (s Summary) said(stack string) string {
 		if !l.AtRate() {
 			return ""
 		}
-		return fmt.Sprintf("At %s calls a second%s %s.", thousands(l.Rate), l.besides(), l.occupies(base))
+		return fmt.Sprintf("At %s calls a second%s %s%s.", thousands(l.Rate), l.besides(), l.occupies(base), l.latency())
 	})
 	first(rateHeading, func(l line) string {
-		return fmt.Sprintf("With the machine full (%s) %s.", strings.Replace(l.Does, "saturated: ", "", 1), l.serves(base))
+		what := strings.Replace(l.Does, "saturated: ", "", 1)
+		return fmt.Sprintf("With the machine full (%s) %s%s.", what, l.serves(base), l.latency())
 	})
 	for _, heading := range []string{timeHeading, s.cpu()} {
 		if said == nil {
 			first(heading, func(l line) string {
 				text := l.takes(base) + " for " + l.Does
 				if l.sized() && l.Verdict != verdict.Same {
-					text += fmt.Sprintf(": %s %s", span(math.Abs(l.saved)), l.Verdict)
+					text += fmt.Sprintf(": %s %s", span(math.Abs(l.more)), l.Verdict)
 				}
 				return text + "."
 			})
@@ -258,26 +259,40 @@ func (a Answer) besides() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// occupies is takes in CPUs, of a line at a planned rate.
+// occupies is takes in cores, of a line at a planned rate.
 func (l line) occupies(base string) string {
 	if !l.sized() || l.Verdict == verdict.Same {
 		return l.takes(base)
 	}
-	cpus := func(ratio float64) float64 { return math.Abs(1-ratio) * l.BaseNs * l.Rate / 1e9 }
-	lo, hi := cpus(l.Lo), cpus(l.Hi)
-	return fmt.Sprintf("%s takes %.2f of a CPU %s than %s (%.2f–%.2f)", Label(l.Stack), cpus(l.Ratio), l.Verdict, base,
+	cores := func(ratio float64) float64 { return math.Abs(1-ratio) * l.BaseNs * l.Rate / 1e9 }
+	lo, hi := cores(l.Lo), cores(l.Hi)
+	return fmt.Sprintf("%s takes %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Stack), cores(l.Ratio), l.Verdict, base,
 		min(lo, hi), max(lo, hi))
+}
+
+// latency is what a sentence adds about the median latency, or nothing if no call was timed.
+func (a Answer) latency() string {
+	switch f := a.Waits(a.Percentiles.P50); f.Verdict {
+	case "":
+		return ""
+	case verdict.Less:
+		return fmt.Sprintf("; its median latency is %.0f%% lower", 100*(1-f.Ratio))
+	case verdict.More:
+		return fmt.Sprintf("; its median latency is %.0f%% higher", 100*(f.Ratio-1))
+	}
+	return "; its median latency shows no clear difference"
 }
 
 // serves is takes in calls a second.
 func (l line) serves(base string) string {
-	many := "as many calls as " + base
+	many := "as many calls per second as " + base
 	switch {
 	case l.Verdict == verdict.Same:
 	case l.sized():
 		many = fmt.Sprintf("%s times %s (%s)", table.Ratio(l.Ratio), many, table.Interval(l.Lo, l.Hi))
 	default:
-		many = map[verdict.Verdict]string{verdict.Less: "fewer", verdict.More: "more"}[l.Verdict] + " calls than " + base
+		more := map[verdict.Verdict]string{verdict.Less: "fewer", verdict.More: "more"}[l.Verdict]
+		many = more + " calls per second than " + base
 	}
 	return Label(l.Stack) + " serves " + many
 }

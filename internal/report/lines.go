@@ -18,17 +18,17 @@ type line struct {
 	Led       // whose ratio, interval and verdict the line has
 	heading   string
 	base, own string
-	saved     float64 // nanoseconds; 0 if the figure is no time
+	more      float64 // nanoseconds that the stack takes more than the base; 0 if the figure is no time
 }
 
 // The headings, in the order of tables. What callers wait is of single calls, and time per call is their mean.
 const (
 	cpuHeading    = "CPU per call, client and server"
 	clientHeading = "CPU per call, client alone"
-	waitHeading   = "What a caller waits, median"
-	tailHeading   = "What a caller waits, 99th percentile"
+	waitHeading   = "Median latency"
+	tailHeading   = "p99 latency"
 	timeHeading   = "Time per call, one caller"
-	rateHeading   = "Calls a second, each caller calling again at once"
+	rateHeading   = "Calls per second, each caller calling again at once"
 )
 
 // lines are what the answers say in the order of the plan, heading by heading. A terminal shows what decides: without
@@ -53,7 +53,7 @@ func (a Answer) line(heading string) line {
 	l := line{Led: Led{Answer: a}, heading: heading}
 	of := func(f verdict.Figure, cpu bool) {
 		l.Figure, l.OfCPU = f, cpu
-		l.base, l.own, l.saved = span(f.BaseNs), span(l.Paired()), f.BaseNs*(1-f.Ratio)
+		l.base, l.own, l.more = span(f.BaseNs), span(l.Paired()), f.BaseNs*(f.Ratio-1)
 	}
 	waits := func(p verdict.Percentile) { // what others did to the mean, its own line says
 		of(a.Waits(p), false)
@@ -70,7 +70,7 @@ func (a Answer) line(heading string) line {
 		of(a.Time, false)
 	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
 		of(a.Time.Inverse(), false)
-		l.base, l.own, l.saved = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
+		l.base, l.own, l.more = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
 	}
 	return l
 }
@@ -118,30 +118,33 @@ func thousands(n float64) string {
 // be said.
 func (s Summary) Results(detail bool) *table.Table {
 	t, stacks := new(table.Table), s.Stacks()
-	stack, ratio := "stack", "ratio (95 %)"
+	stack, ratio := "stack", "ratio (95% CI)"
 	if len(stacks) == 1 {
 		stack = Label(stacks[0])
-		ratio = stack + "/" + Label(s.Base) + " (95 %)"
+		ratio = stack + "/" + Label(s.Base) + " (95% CI)"
 	}
 	t.Columns = []table.Column{{Name: "workload", Words: true}, {Name: Label(s.Base)}, {Name: stack}, {Name: ratio},
-		{Name: "verdict", Words: true, Class: true}, {Name: "saved", Spare: true}}
+		{Name: "verdict", Words: true, Class: true}, {Name: "difference", Spare: true}}
 	heading := ""
 	for _, l := range s.lines(detail) {
 		if l.heading != heading {
 			heading = l.heading
 			t.Add(heading)
 		}
-		does, says, saved := l.does(), l.says(), ""
+		does, says, difference := l.does(), l.says(), ""
 		if len(stacks) > 1 {
 			does += ", " + Label(l.Stack)
 		}
-		if detail {
+		switch {
+		case detail:
 			says = t.Noted(says, l.reasons()...)
+		case l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1):
+			says += inShort(l.Reason)
 		}
-		if l.saved != 0 {
-			saved = map[bool]string{true: "-"}[l.saved < 0] + span(math.Abs(l.saved))
+		if l.more != 0 {
+			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
 		}
-		t.Add(does, l.base, l.own, table.Sized(l.Ratio, l.Lo, l.Hi), says, saved)
+		t.Add(does, l.base, l.own, table.Sized(l.Ratio, l.Lo, l.Hi), says, difference)
 	}
 	return t
 }
@@ -232,25 +235,6 @@ func (s Summary) Unmeasured() (all []string) {
 	return all
 }
 
-// Open says why lines are undecided whose interval does not include 1, with the reason of the first of them.
-func (s Summary) Open() (said []string) {
-	n, reason := 0, ""
-	for _, l := range s.lines(false) {
-		why := Because(l.Reason)
-		if l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1) && why != "" {
-			n, reason = n+1, cmp.Or(reason, why)
-		}
-	}
-	switch {
-	case n == 1:
-		said = append(said, fmt.Sprintf("One line is undecided although its interval excludes 1: %s.", reason))
-	case n > 1:
-		said = append(said, fmt.Sprintf("%d lines are undecided although their intervals exclude 1; the first: %s.",
-			n, reason))
-	}
-	return said
-}
-
 // Text writes the answer for a terminal that is so wide.
 func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	t := s.Results(detail)
@@ -278,7 +262,7 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 		}
 		fmt.Fprintln(w)
 	}
-	said := slices.Concat(s.Unmeasured(), s.Open(), s.Sentences(), s.Shares())
+	said := slices.Concat(s.Unmeasured(), s.Sentences(), s.Shares())
 	if hour := s.Hour(); hour != "" {
 		said = append(said, hour)
 	}

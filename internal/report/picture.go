@@ -177,7 +177,7 @@ func (of layout) draw(machines ...Machine) Picture {
 	}
 	p.Bottom = y - 14
 	p.Height = p.Bottom + 56
-	p.Words = append(p.Words, Word{edge, p.Bottom + 34, "A dot with its 95 % interval, on a logarithmic axis.", false},
+	p.Words = append(p.Words, Word{edge, p.Bottom + 34, "A dot with its 95% interval, on a logarithmic axis.", false},
 		Word{edge, p.Bottom + 50, "Grey: the noise floor. Hollow: undecided.", false})
 	return p
 }

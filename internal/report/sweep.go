@@ -110,7 +110,7 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 	}
 	name(p.Paths, end+beside, room, p.Bottom)
 	p.Height = p.Bottom + 38
-	const read = "With 95 % intervals. Hollow: undecided, for example within the noise floor. Both axes are logarithmic."
+	const read = "With 95% intervals. Hollow: undecided, for example within the noise floor. Both axes are logarithmic."
 	for _, said := range append(captions(machines), read) {
 		for line := range strings.Lines(table.Wrap(said, (of.width-2*edge)/letter)) {
 			p.Height += 16

@@ -52,7 +52,7 @@ func (s Summary) Latencies() *table.Table {
 			table.Figures(p.name+" of "+Label(s.Base)+", µs", func(a Answer) string { return table.Micros(p.of(a).BaseNs) }),
 			table.Figures(p.name+", µs", func(a Answer) string { return table.Micros(p.of(a).StackNs) }))
 		if p.ratio {
-			columns = append(columns, table.Figures("ratio (95 %)", func(a Answer) string {
+			columns = append(columns, table.Figures("ratio (95% CI)", func(a Answer) string {
 				return table.Sized(p.of(a).Ratio, p.of(a).Lo, p.of(a).Hi)
 			}))
 		}

@@ -20,7 +20,7 @@ func Says(v verdict.Verdict) string {
 func Because(r verdict.Reason) string {
 	switch r.Kind {
 	case verdict.NotCompleted:
-		return fmt.Sprintf("%.0f %% of the planned calls were completed, and a verdict needs %.0f %%", 100*r.Found,
+		return fmt.Sprintf("%.0f%% of the planned calls were completed, and a verdict needs %.0f%%", 100*r.Found,
 			100*r.Needed) + remedy(r)
 	case verdict.Disturbed:
 		return fmt.Sprintf("disturbed: in %d of %d processes other programs left less than %.1f cores, so the ratio was "+
@@ -49,6 +49,17 @@ func Because(r verdict.Reason) string {
 	return string(r.Kind)
 }
 
+// inShort is why a figure whose interval excludes 1 is undecided, behind the word.
+func inShort(r verdict.Reason) string {
+	why := map[verdict.Kind]string{verdict.WithinFloor: "within the noise floor", verdict.TwoStates: "two states",
+		verdict.Disturbed: "a busy machine", verdict.Crowded: "a busy machine", verdict.TooFew: "too few processes",
+		verdict.NotCompleted: "calls not completed"}[r.Kind]
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
 // remedy says what would decide an interval that does not.
 func remedy(r verdict.Reason) string {
 	switch r.Decides {
@@ -70,11 +81,11 @@ func remedy(r verdict.Reason) string {
 func percent(share float64) string {
 	switch {
 	case share < 0.1:
-		return fmt.Sprintf("%.1f %%", 100*share)
+		return fmt.Sprintf("%.1f%%", 100*share)
 	case share > 1: // which tells no size
-		return "more than 100 %"
+		return "more than 100%"
 	}
-	return fmt.Sprintf("%.0f %%", 100*share)
+	return fmt.Sprintf("%.0f%%", 100*share)
 }
 
 // Said is the verdict with what belongs behind it: what was measured where that is not all, and what others used.
@@ -84,7 +95,7 @@ func (l Led) Said() string {
 		said[0] += ": " + why
 	}
 	if l.Verdict == verdict.Same && l.Margin > 0 {
-		said[0] += fmt.Sprintf(" within %.3g %%", 100*l.Margin)
+		said[0] += fmt.Sprintf(" within %.3g%%", 100*l.Margin)
 	}
 	switch {
 	case n.Counted == 0:
@@ -105,7 +116,7 @@ func (l Led) Said() string {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", n.NoSecond, n.Counted))
 	}
 	if l.Others > verdict.BusyMachine && !l.Busy {
-		said = append(said, fmt.Sprintf("other programs used %.0f %% of the machine, and the size is another on an "+
+		said = append(said, fmt.Sprintf("other programs used %.0f%% of the machine, and the size is another on an "+
 			"idle one", 100*l.Others))
 	}
 	return strings.Join(said, "; ")

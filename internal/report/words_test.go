@@ -12,9 +12,9 @@ import (
 func TestBecause(t *testing.T) {
 	for want, r := range map[string]verdict.Reason{
 		"": {},
-		"90 % of the planned calls were completed, and a verdict needs 98 %: give a lower -rate": {
+		"90% of the planned calls were completed, and a verdict needs 98%: give a lower -rate": {
 			Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98, Decides: verdict.LowerRate},
-		"90 % of the planned calls were completed, and a verdict needs 98 %: the machine was too busy for the load that " +
+		"90% of the planned calls were completed, and a verdict needs 98%: the machine was too busy for the load that " +
 			"the run chose, so quiet it or name a -rate": {Kind: verdict.NotCompleted, Found: 0.9, Needed: 0.98,
 			Decides: verdict.QuieterMachine},
 		"disturbed: in 8 of 14 processes other programs left less than 1.8 cores, so the ratio was measured on a busy " +
@@ -26,18 +26,18 @@ func TestBecause(t *testing.T) {
 		"5 of 8 processes count, and a verdict needs 6": {Kind: verdict.TooFew, Processes: 5, Of: 8, Needed: 6},
 		"5 processes count, and a verdict needs 6; 3 had one core only": {Kind: verdict.TooFew, Processes: 5, Of: 8,
 			OneCore: 3, Needed: 6},
-		"6 of 8 processes lie on one side of 1, but their ratios vary by 19 %: the machine may have had two states": {
+		"6 of 8 processes lie on one side of 1, but their ratios vary by 19%: the machine may have had two states": {
 			Kind: verdict.TwoStates, Processes: 6, Of: 8, Found: 0.187},
 		"the interval includes 1": {Kind: verdict.IncludesOne},
 		"the interval includes 1: about 5 times -time would decide 1.00 in half of the cases": {Kind: verdict.IncludesOne,
 			Decides: verdict.MoreTime, Times: 5, Ratio: 1.001},
 		"the interval includes 1: no time would decide so small a difference": {Kind: verdict.IncludesOne,
 			Decides: verdict.Nothing},
-		"the interval reaches into the noise floor of 3.2 %, and the base's own time varied by more than 100 %: " +
+		"the interval reaches into the noise floor of 3.2%, and the base's own time varied by more than 100%: " +
 			"measure on a quieter machine": {Kind: verdict.WithinFloor, Found: 0.0318, Decides: verdict.QuieterMachine,
 			Varied: 1.2},
-		"and the base moved by 4 %: a steadier machine would tell": {
-			Kind: "and the base moved by 4 %: a steadier machine would tell"}, // of an older release
+		"and the base moved by 4%: a steadier machine would tell": {
+			Kind: "and the base moved by 4%: a steadier machine would tell"}, // of an older release
 	} {
 		require.Equal(t, want, Because(r))
 	}
@@ -59,7 +59,7 @@ func TestSaid(t *testing.T) {
 		"undecided: why; 6 left out, whose calls under way were not those of the callers": {
 			Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few}, OfCPU: true,
 			Answer: processed(8, verdict.Counts{Counted: 2, Miscounted: 6})},
-		"same within 5 %": {Figure: verdict.Figure{Verdict: verdict.Same, Margin: 0.05},
+		"same within 5%": {Figure: verdict.Figure{Verdict: verdict.Same, Margin: 0.05},
 			Answer: processed(8, verdict.Counts{Counted: 8})},
 		"undecided: why; 5 of 8 had no second core to themselves": {
 			Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few},
@@ -73,7 +73,7 @@ func TestSaid(t *testing.T) {
 	others.Others = 0.1
 	require.Equal(t, "more", others.Said())
 	others.Others = 0.2
-	require.Equal(t, "more; other programs used 20 % of the machine, and the size is another on an idle one",
+	require.Equal(t, "more; other programs used 20% of the machine, and the size is another on an idle one",
 		others.Said())
 	others.Busy = true
 	require.Equal(t, "more", others.Said(), "the reason says it")

@@ -32,9 +32,9 @@ func TellsSize(lo, hi float64) bool { return 0 < lo && hi <= 2*lo }
 // Percent is a share.
 func Percent(share float64) string {
 	if share >= 0.1 {
-		return fmt.Sprintf("%.0f %%", 100*share)
+		return fmt.Sprintf("%.0f%%", 100*share)
 	}
-	return fmt.Sprintf("%.2g %%", 100*share)
+	return fmt.Sprintf("%.2g%%", 100*share)
 }
 
 // Spread is a share by which figures differ. Beyond a factor of two it tells no size, and is a dash, as an interval is.
