@@ -382,8 +382,8 @@ func TestRecordsOfClaims(t *testing.T) {
 		`$c.Codec 1 "marshal" "user" "json" "protobuf" (above 1)`:               "`user`, Go 1.28, 2026-12-01: ",
 	} {
 		folder := map[bool]string{true: "more", false: "later"}[strings.Contains(figure, "Call")]
-		made := filled(t, root, `$c := claims "quiet"}}{{$c.In "`+folder+`"}}{{`+figure+`}}{{$c.Verdict 1}}{{$c.Figures`)
-		require.Contains(t, made, "| "+want)
+		made := filled(t, root, `$c := claims "quiet"}}{{$c.In "`+folder+`"}}{{`+figure+`}}{{$c.Here 1`)
+		require.Contains(t, made, " (>1): "+want)
 	}
 }
 
@@ -409,13 +409,13 @@ func TestConnectionsOfClaims(t *testing.T) {
 	}
 	of := func(folder string) (string, error) {
 		return fill(root, `{{$c := claims "`+folder+`"}}{{$c.Connections 1 "many" "few" "grpcprotobuf" (above 1)}}`+
-			`{{$c.Verdict 1}}; {{$c.Here 1}}; {{$c.Figures}}`)
+			`{{$c.Verdict 1}}; {{$c.Here 1}}`)
 	}
 	pair("eight", 8, func(*report.Answer) {})
 	made, err := of("eight")
 	require.NoError(t, err)
-	require.Contains(t, made, "holds; calls a second, gRPC on more connections / fewer: 3.00; ")
-	require.Contains(t, made, "| 8 callers, 4 / 1: **3.00 (1.50–6.00)** |")
+	require.Equal(t, "holds; calls a second, gRPC on more connections/fewer (>1): 8 callers, 4/1: **3.00 (1.50–6.00)**",
+		made)
 	for folder, change := range map[string]func(a *report.Answer){
 		"has fewer than 6 processes at many": func(*report.Answer) {},
 		"has no calls a second of":           func(a *report.Answer) { a.Time = verdict.Figure{} },
@@ -487,8 +487,8 @@ func TestRates(t *testing.T) {
 // TestVerdictsOfClaims: a claim's figures are summed up, and none may be left out.
 func TestVerdictsOfClaims(t *testing.T) {
 	_, err := fill(record(t), `{{$c := claims "noisy"}}{{$c.Message 1 (nothing)}}{{$c.Message 2 (above 2)}}`+
-		"{{$c.Verdict 1}} {{$c.Figures}}")
-	require.ErrorContains(t, err, "claim 2 has figures, and no verdict")
+		"{{$c.Here 1}} {{$c.All}}")
+	require.ErrorContains(t, err, "claim 2 has figures, which the page does not show")
 
 	of := func(value, lo, hi float64) reading {
 		return reading{value: value, lo: lo, hi: hi, claimed: between(1, 3)}
