@@ -121,7 +121,7 @@ func TestTablesSayWhereAndHow(t *testing.T) {
 		made := filled(t, root, action[1])
 		require.Contains(t, made, "A Machine, 2 virtual cores", action[1])
 		require.Contains(t, made, "go1.26.8", action[1])
-		require.Regexp(t, `processes, cores|share a process on 1 core|have a process each|GOMAXPROCS \d on`, made, action[1])
+		require.Regexp(t, `processes×cores|share a process on 1 core|have a process each|GOMAXPROCS \d on`, made, action[1])
 	}
 }
 
@@ -136,21 +136,21 @@ func TestWiring(t *testing.T) {
 		answer report.Answer
 		want   string
 	}{
-		"one caller on one core": {report.Answer{GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1, 1; 1; 1, 1"},
+		"one caller on one core": {report.Answer{GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1×1; 1; 1/1"},
 		"a new connection a call": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: each},
-			"1, 1; 1; one for each call"},
+			"1×1; 1; one for each call"},
 		"a connection each": {report.Answer{GOMAXPROCS: 2, Answer: apart, BaseFacts: hundred, Facts: one},
-			"2, 2; 100; 100, 1"},
+			"2×2; 100; 100/1"},
 		"callers in its title": {report.Answer{Does: "30 callers", GOMAXPROCS: 2, BaseFacts: hundred, Facts: one},
-			"1, 2; 30; 100, 1"},
-		"callers in its name":       {fifty, "2, 2; 50; 1, 1"},
-		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1, 1; 1; –"},
-		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1, 1; 1; 1000, 1"},
+			"1×2; 30; 100/1"},
+		"callers in its name":       {fifty, "2×2; 50; 1/1"},
+		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1×1; 1; –"},
+		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
 	} {
 		a := c.answer.Led()
 		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers())+"; "+onConnections(a), reason)
 	}
-	for cores, want := range map[int]string{1: "", 2: "2.0, 4.0"} {
+	for cores, want := range map[int]string{1: "", 2: "3.00"} {
 		a := report.Answer{GOMAXPROCS: cores}
 		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
 			"nobody waits on one core for the side that calls")
@@ -317,7 +317,7 @@ func TestAnswerTable(t *testing.T) {
 	made := filled(t, root, table)
 	require.NotContains(t, made, "900 a second")
 	require.Contains(t, made, "| small, saturated |")
-	require.Contains(t, made, "The machine was not quiet (small): JSON's own time varied by 60 %")
+	require.Contains(t, made, "\nsmall: JSON's own time varied by 60 %.")
 
 	for _, c := range []struct {
 		folder, want string
@@ -477,10 +477,10 @@ func TestRates(t *testing.T) {
 	require.NoError(t, err)
 	write(t, root, "planned/summary.json", string(data))
 	write(t, root, "planned/bench.txt", "")
-	require.Contains(t, filled(t, root, `table "connections" "rates" "apart.saturated"`), "calls a second")
-	require.NotContains(t, filled(t, root, `table "connections" "planned" "apart.rate.900"`), "calls a second")
+	require.Contains(t, filled(t, root, `table "connections" "rates" "apart.saturated"`), "calls/s")
+	require.NotContains(t, filled(t, root, `table "connections" "planned" "apart.rate.900"`), "calls/s")
 	turn := filled(t, root, `table "turn" "planned"`)
-	require.Contains(t, turn, "| undecided [1] |")
+	require.Contains(t, turn, " undecided [1] |")
 	require.Contains(t, turn, "- [1] 90 % of the planned calls were completed")
 }
 
