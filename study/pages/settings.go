@@ -44,7 +44,10 @@ func (m *maker) settingsTable(of []string) string {
 			if load != report.Saturated {
 				load += " a second"
 			}
-			rows = append(rows, row{sweeps[1] + ", " + load, sweeps[0], a})
+			if len(of) > 4 {
+				load = sweeps[1] + ", " + load
+			}
+			rows = append(rows, row{load, sweeps[0], a})
 		}
 	}
 	columns := []table.Of[row]{text("calls", func(r row) string { return r.calls })}

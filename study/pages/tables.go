@@ -214,18 +214,19 @@ func (m *maker) turnTable(of []string) string {
 	return t.Markdown() + "\n" + m.source(dir)
 }
 
-// connectionsTable has a row for each folder and workload, by the connections that were counted.
+// connectionsTable has a row for each folder and workload, by the connections that were counted. All rows but the last
+// are of one folder.
 func (m *maker) connectionsTable(of []string) string {
 	type row struct {
 		dir string
 		report.Led
 	}
-	t, rows, all, links := new(table.Table), []row(nil), []report.Led(nil), []string(nil)
+	t, rows, all, other := new(table.Table), []row(nil), []report.Led(nil), ""
 	for i := 0; i+1 < len(of); i += 2 {
 		a := *m.led(of[i], of[i+1], "grpcprotobuf")
 		rows, all = append(rows, row{of[i], a}), append(all, a)
-		if link := "[" + path.Base(of[i]) + "](" + m.link(of[i]) + "/report.md)"; !slices.Contains(links, link) {
-			links = append(links, link)
+		if of[i] != of[0] {
+			other = "The last row is of [" + path.Base(of[i]) + "](" + m.link(of[i]) + "/report.md)."
 		}
 	}
 	calls := func(of func(base, own float64) float64) func(row) string {
@@ -247,7 +248,7 @@ func (m *maker) connectionsTable(of []string) string {
 		figure("p99, gRPC / JSON", func(r row) string { return latency(r.Percentiles.P99) }),
 		figure("calls/s: JSON", calls(func(base, _ float64) float64 { return base })),
 		figure("calls/s: gRPC", calls(func(_, own float64) float64 { return own })))
-	return t.Filled().Markdown() + "\n" + m.caption(of[0], "Runs: "+strings.Join(links, " and ")+".", all)
+	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, all)
 }
 
 func (m *maker) agreeTable(of []string) string {

@@ -206,6 +206,5 @@ func (m *maker) environment(file string) (s report.Summary, cores string) {
 // measuredAt says where and when the rows of a file were measured, and links it.
 func (m *maker) measuredAt(file string) string {
 	s, cores := m.environment(file)
-	return fmt.Sprintf("%s on [%s, %s, %s, commit %s](%s)", cores, machine(s), noted(s, "go"), noted(s, "date"),
-		noted(s, "commit"), m.link(file))
+	return fmt.Sprintf("%s on [%s, %s, %s](%s)", cores, machine(s), noted(s, "go"), noted(s, "date"), m.link(file))
 }
