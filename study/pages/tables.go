@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/study/codecs"
 )
@@ -53,7 +54,7 @@ func says(t *table.Table, a report.Led, k kin) string {
 		return t.Noted("differs", differs)
 	}
 	said := strings.TrimPrefix(strings.TrimPrefix(a.Said(), "undecided: "), string(a.Verdict)+"; ")
-	if said == string(a.Verdict) {
+	if said == string(a.Verdict) || a.Verdict == verdict.Same {
 		return report.Says(a.Verdict)
 	}
 	return t.Noted(report.Says(a.Verdict), said)
@@ -62,13 +63,17 @@ func says(t *table.Table, a report.Led, k kin) string {
 // sized is a ratio with its interval.
 func sized(a report.Led) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
 
-// joined is a ratio and a verdict in one cell. Runs that differ have their range in place of one ratio.
+// joined is a ratio, and a word if it is neither less nor more. Runs that differ have their range in place of one ratio.
 func joined(t *table.Table, a report.Led, k kin) string {
 	ratio := sized(a)
 	if k.differs() != "" {
 		ratio = k.String()
 	}
-	return ratio + " " + says(t, a, k)
+	said := says(t, a, k)
+	for _, sure := range []verdict.Verdict{verdict.Less, verdict.More} {
+		said = strings.TrimPrefix(said, report.Says(sure))
+	}
+	return strings.TrimSpace(ratio + " " + strings.TrimSpace(said))
 }
 
 // workloadsTable has all that is known of each workload, but columns that say nothing. The workloads behind a | are the
@@ -100,7 +105,7 @@ func (m *maker) workloadsTable(of []string) string {
 		text("connections, JSON/gRPC", apart(onConnections)),
 		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
 		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
-		figure(prefix+"gRPC / JSON (95% CI)", explained(t)),
+		figure(prefix+"gRPC / JSON (95% CI)", decided),
 		figure("all runs", func(a report.Led) string { return ranges[a.Workload] }),
 		figure("p50, gRPC / JSON", func(a report.Led) string { return waited(a, a.Percentiles.P50) }),
 		figure("p99, gRPC / JSON", func(a report.Led) string { return waited(a, a.Percentiles.P99) }),
@@ -451,7 +456,11 @@ func (m *maker) codecsTable([]string) string {
 		text("codec", func(c codecs.Row) string { return code(c.Name) }),
 		text("library", func(c codecs.Row) string { return m.versioned(c.New().Traits().Library) }),
 		text("invalid UTF-8 encoded, decoded", func(c codecs.Row) string {
-			return fmt.Sprintf("%s, %s", c.New().Traits().InvalidUTF8, c.Decodes)
+			encodes, decodes := fmt.Sprint(c.New().Traits().InvalidUTF8), fmt.Sprint(c.Decodes)
+			if encodes == decodes {
+				return encodes
+			}
+			return encodes + ", " + decodes
 		}),
 		text("not bit-equal", func(c codecs.Row) string { return losses(c.New().Traits().Lossy) })).Markdown()
 }

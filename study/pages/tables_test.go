@@ -99,7 +99,7 @@ func TestMadePage(t *testing.T) {
 	want, err := os.ReadFile("testdata/page.md")
 	require.NoError(t, err)
 	require.Equal(t, string(want), made)
-	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | replaced, replaced | ")
+	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | replaced | ")
 	require.Equal(t, "about half", filled(t, root, `bears "about half" (about 0.5) 0.52`))
 	require.Equal(t, []string{"example.com/lib/x v1.2.3", "net/http"},
 		[]string{in(root).versioned("example.com/lib/x"), in(root).versioned("net/http")})

@@ -48,16 +48,6 @@ func waits(a report.Led) bool { return a.Leads == report.ByTime && a.GOMAXPROCS 
 
 func measured(a report.Led) string { return map[bool]string{true: "latency", false: "CPU"}[waits(a)] }
 
-// explained is a ratio with its interval, and a note that says why nothing is decided.
-func explained(t *table.Table) func(report.Led) string {
-	return func(a report.Led) string {
-		if why := report.Because(a.Reason); why != "" && a.Verdict == verdict.Undecided {
-			return t.Noted(decided(a), why)
-		}
-		return decided(a)
-	}
-}
-
 // latency is the ratio of a percentile.
 func latency(p verdict.Percentile) string {
 	if p.Ratio == 0 {
