@@ -63,7 +63,7 @@ func says(t *table.Table, a report.Led, k kin) string {
 // sized is a ratio with its interval.
 func sized(a report.Led) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
 
-// joined is a ratio, and a word if it is neither less nor more. Runs that differ have their range in place of one ratio.
+// joined is a ratio, and a word if it is neither less nor more. Runs that differ have their range in place of a ratio.
 func joined(t *table.Table, a report.Led, k kin) string {
 	ratio := sized(a)
 	if k.differs() != "" {
