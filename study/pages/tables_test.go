@@ -121,7 +121,7 @@ func TestTablesSayWhereAndHow(t *testing.T) {
 		made := filled(t, root, action[1])
 		require.Contains(t, made, "A Machine, 2 virtual cores", action[1])
 		require.Contains(t, made, "go1.26.8", action[1])
-		require.Regexp(t, `processes×cores|share a process on 1 core|have a process each|GOMAXPROCS \d on`, made, action[1])
+		require.Regexp(t, `processes×cores|one process with 1 core|two processes with 1 core|GOMAXPROCS \d on`, made, action[1])
 	}
 }
 

@@ -134,17 +134,19 @@ func ways(base string, all []report.Led) (said []string) {
 	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
 	for _, a := range all {
 		on := count(fmt.Sprint(a.Callers()), "caller")
-		if counted {
-			on += " on " + count(a.BaseFacts.Connections, "connection")
-			if a.BaseFacts.Connections != a.Facts.Connections {
-				on += " of " + report.Label(base) + " and " + fmt.Sprint(a.Facts.Connections) + " of the stack"
-			}
+		switch {
+		case !counted:
+		case a.BaseFacts.Connections == a.Facts.Connections:
+			on += ", " + count(a.Facts.Connections, "connection")
+		default:
+			on += fmt.Sprintf(", %d connections (%s) and %d (stack)", a.BaseFacts.Connections, report.Label(base),
+				a.Facts.Connections)
 		}
-		where := "share a process on " + count(a.GOMAXPROCS, "core")
+		where := "one process with " + count(a.GOMAXPROCS, "core")
 		if processes(a) == 2 {
-			where = "have a process each, with " + count(a.GOMAXPROCS, "core")
+			where = "two processes with " + count(a.GOMAXPROCS, "core") + " each"
 		}
-		if now := on + "; client and server " + where + "."; !slices.Contains(said, now) {
+		if now := on + "; " + where + "."; !slices.Contains(said, now) {
 			said = append(said, now)
 		}
 	}
