@@ -180,7 +180,7 @@ func hour(s report.Summary) string {
 		return ""
 	}
 	said, _, _ = strings.Cut(said, ", so ")
-	return strings.ToUpper(said[:1]) + said[1:] + "."
+	return strings.Replace(said, "other programs", "Other programs", 1) + "."
 }
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
