@@ -223,10 +223,11 @@ func TestExplainOfAPipeIsInterrupted(t *testing.T) {
 	require.NoError(t, to.Close())
 }
 
-// TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
+// TestServicesPage: docs/service.md has the sentences of the profiles. They are checked by hand as services.md
+// beside the profiles says.
 func TestServicesPage(t *testing.T) {
 	const dir = "../explain/layers/testdata/services/"
-	page := read(t, "../../docs/service.md")
+	page, hand := read(t, "../../docs/service.md"), read(t, "../explain/layers/testdata/services.md")
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 3)
@@ -260,7 +261,7 @@ func TestServicesPage(t *testing.T) {
 			}
 		}
 		byHand, rows := 0.0, regexp.MustCompile("(?m)^\\| "+name+" \\| ([+−]) \\| `(.*)` \\| (.*) s \\|$")
-		for _, m := range rows.FindAllStringSubmatch(page, -1) {
+		for _, m := range rows.FindAllStringSubmatch(hand, -1) {
 			cpu := float64(cumulative[m[2]]) / 1e9
 			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
 			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]

@@ -39,8 +39,8 @@ func documents(t *testing.T) []string {
 	return slices.Concat(docs, study, below, []string{"README.md", ".github/CONTRIBUTING.md"})
 }
 
-// TestGuaranteesNameTheirTests: each row of a guarantee has a promise, a test and an attack. That the test exists is
-// TestDocuments' to check.
+// TestGuaranteesNameTheirTests: each row of a guarantee has a promise and a test, and may have an attack. That the test
+// exists is TestDocuments' to check.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	t.Chdir("../..")
 	tested, _, found := strings.Cut(read(t, "docs/guarantees.md"), "\n## What no test holds\n")
@@ -48,8 +48,8 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| .*$`).FindAllString(tested, -1)
 	require.Greater(t, len(rows), 65, "the page promises less than it did")
 	for _, row := range rows {
-		if row != "| promise | tests | attack |" {
-			require.Regexp(t, "^\\| [^|]+ \\| `Test\\w+`(, `Test\\w+`)* \\| [^|]+ \\|$", row)
+		if !strings.HasPrefix(row, "| promise | tests |") {
+			require.Regexp(t, "^\\| [^|]+ \\| `Test\\w+`(, `Test\\w+`)* \\|( [^|]+ \\|)?$", row)
 		}
 	}
 }

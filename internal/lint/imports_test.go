@@ -135,7 +135,7 @@ func TestModulesOfAFixture(t *testing.T) {
 	modules := strings.Fields(string(out))
 	slices.Sort(modules)
 	modules = slices.Compact(modules)
-	said := regexp.MustCompile(`adds (\d+) indirect lines`).FindStringSubmatch(read(t, "docs/fixtures.md"))
+	said := regexp.MustCompile(`adds (\d+)\s+indirect lines`).FindStringSubmatch(read(t, "docs/fixtures.md"))
 	require.Equal(t, said[1], strconv.Itoa(len(modules)), "%q", modules)
 }
 

@@ -33,7 +33,7 @@ const Release = 3
 const Typed = "RPCBENCH_TYPED"
 
 // Summary is what a run found. Durations are in nanoseconds, ratios are to the base. The 95 % intervals hold one by
-// one, not together. docs/running.md has the names of summary.json.
+// one, not together. docs/summary.md has the names of summary.json.
 type Summary struct {
 	Release     int      `json:"release"`
 	Command     string   `json:"command"`

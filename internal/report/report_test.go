@@ -27,11 +27,11 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of testdata anew")
 
-// docs/running.md has each name of summary.json.
+// docs/summary.md has each name of summary.json.
 func TestNamesAreDescribed(t *testing.T) {
-	page, err := os.ReadFile("../../docs/running.md")
+	page, err := os.ReadFile("../../docs/summary.md")
 	require.NoError(t, err)
-	_, said, _ := strings.Cut(string(page), "\n### summary.json\n")
+	said := string(page)
 	var described func(reflect.Type)
 	described = func(of reflect.Type) {
 		switch of.Kind() {
@@ -182,10 +182,10 @@ func TestSentences(t *testing.T) {
 			"At 2,000 calls a second (ordinary load, TLS) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09). " +
-				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls "+
+				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls " +
 				"per second as JSON (1.11–1.43); its median latency is 50% higher."}},
 		"as many calls": {same, []string{
-			"With the machine full (small calls, 50 callers) gRPC serves as many calls per second "+
+			"With the machine full (small calls, 50 callers) gRPC serves as many calls per second " +
 				"as JSON; its median latency is 50% higher."}},
 		"as much of a core": {level, []string{"At 5,000 calls a second (1 kB of bytes) gRPC takes 1.00 times as much CPU " +
 			"time as JSON (0.99–1.01)."}},
@@ -193,7 +193,7 @@ func TestSentences(t *testing.T) {
 			"gRPC takes 1.00 times as long as JSON (0.99–1.01) for a small call, one core."}},
 		"less of a core, and fewer calls, of no known size": {unsized, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes less CPU than JSON. " +
-				"With the machine full (small calls, 50 callers) gRPC serves fewer calls per second than JSON; "+
+				"With the machine full (small calls, 50 callers) gRPC serves fewer calls per second than JSON; " +
 				"its median latency is 50% higher."}},
 	} {
 		require.Equal(t, c.want, c.s.Sentences(), reason)

@@ -11,29 +11,28 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // claimed is what a claim says of a figure: that it lies between least and most, or nothing.
 type claimed struct {
-	words       string
+	words       string // in parentheses
 	least, most float64
 	void        bool
 }
 
-func about(n float64) claimed { return claimed{fmt.Sprintf("about %g", n), n / 1.25, n * 1.25, false} }
-func above(n float64) claimed { return claimed{fmt.Sprintf("above %g", n), n, math.MaxFloat64, false} }
-func below(n float64) claimed { return claimed{fmt.Sprintf("below %g", n), 0, n, false} }
-func nothing() claimed        { return claimed{words: "–", void: true} }
+func about(n float64) claimed { return claimed{fmt.Sprintf(" (≈%g)", n), n / 1.25, n * 1.25, false} }
+func above(n float64) claimed { return claimed{fmt.Sprintf(" (>%g)", n), n, math.MaxFloat64, false} }
+func below(n float64) claimed { return claimed{fmt.Sprintf(" (<%g)", n), 0, n, false} }
+func nothing() claimed        { return claimed{void: true} }
 
 func between(least, most float64) claimed {
-	return claimed{fmt.Sprintf("%g to %g", least, most), least, most, false}
+	return claimed{fmt.Sprintf(" (%g–%g)", least, most), least, most, false}
 }
 
 // bears returns words that a figure bears out, such as "about half", as they are claimed.
 func bears(words string, c claimed, figure float64) string {
 	if figure < c.least || figure > c.most {
-		fail("%q is %s, and the figure is %.2f", words, c.words, figure)
+		fail("%q is%s, and the figure is %.2f", words, c.words, figure)
 	}
 	return words
 }
@@ -121,14 +120,14 @@ func overall(readings []reading) string {
 	return decided[0]
 }
 
-// claims are the figures of claims. A template first names each figure, by a method of its kind, and then shows the
-// verdicts and the table. Figures are read from one folder until In names another.
+// claims are the figures of claims. A template first names each figure, by a method of its kind, and then shows them
+// with the verdict of their claim. Figures are read from one folder until In names another.
 type claims struct {
 	m     *maker
 	home  report.Summary // of the page's folder: a figure says in what its own record differs
 	dir   string
 	rows  []compared
-	shown map[int]string // the verdicts
+	shown map[int]bool // the claims whose figures the page shows
 }
 
 // compared are the figures of a claim that compare the same, each of another message or record.
@@ -140,7 +139,7 @@ type compared struct {
 }
 
 func (m *maker) claims(dir string) *claims {
-	return &claims{m: m, home: m.run(m.within(dir)[0]), dir: dir, shown: map[int]string{}}
+	return &claims{m: m, home: m.run(m.within(dir)[0]), dir: dir, shown: map[int]bool{}}
 }
 
 // In names the folder of the figures that follow.
@@ -183,7 +182,7 @@ func (c *claims) add(claim int, words, of string, s report.Summary, r reading, s
 		figure = "**" + figure + "**"
 	}
 	if r.inNoise() && r.verdict() == "undecided" {
-		figure += fmt.Sprintf(" [noise floor %.1f%%]", 100*r.floor)
+		figure += "²"
 	}
 	c.rows[row].readings = append(c.rows[row].readings, r)
 	c.rows[row].cells = append(c.rows[row].cells, of+c.elsewhere(s)+": "+figure)
@@ -216,7 +215,7 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 	default:
 		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
 	}
-	words := fmt.Sprintf("%s, %s / %s", what, report.Label(over), report.Label(under))
+	words := fmt.Sprintf("%s, %s/%s", what, report.Label(over), report.Label(under))
 	return c.add(claim, words, workload(a.Answer), s, r, said)
 }
 
@@ -258,7 +257,7 @@ func (c *claims) Message(claim int, said claimed) string {
 	s, _ := c.m.first(c.dir, "stream", "grpcprotobuf")
 	r := paired(quotient(unary, stream))
 	r.floor = max(unary.NoiseFloor, stream.NoiseFloor)
-	return c.add(claim, "time of a message, unary call / stream", code("small"), s, r, said)
+	return c.add(claim, "time of a message, unary call/stream", code("small"), s, r, said)
 }
 
 // Connections compares a stack's calls a second at two workloads of a folder, which differ in their connections. The
@@ -276,8 +275,8 @@ func (c *claims) Connections(claim int, many, few, stack string, said claimed) s
 	if more == nil || more.OfCPU || one.OfCPU {
 		fail("%s has no calls a second of %s at %s and %s", c.dir, stack, many, few)
 	}
-	words := fmt.Sprintf("calls a second, %s on more connections / fewer", report.Label(stack))
-	of := fmt.Sprintf("%d callers, %d / %d", more.Callers, more.Facts.Connections, one.Facts.Connections)
+	words := fmt.Sprintf("calls a second, %s on more connections/fewer", report.Label(stack))
+	of := fmt.Sprintf("%d callers, %d/%d", more.Callers, more.Facts.Connections, one.Facts.Connections)
 	return c.add(claim, words, of, s, inverse(apart(limits(more), limits(one))), said)
 }
 
@@ -288,7 +287,7 @@ func (c *claims) Codec(claim int, op, message, over, under string, said claimed)
 	if op == "size" {
 		op, r = "bytes", exact(r.value)
 	}
-	return c.add(claim, fmt.Sprintf("%s, `%s` / `%s`", op, over, under), code(message), c.m.header(file), r, said)
+	return c.add(claim, fmt.Sprintf("%s, `%s`/`%s`", op, over, under), code(message), c.m.header(file), r, said)
 }
 
 // of are the figures of a claim.
@@ -306,28 +305,22 @@ func (c *claims) Verdict(claim int) string {
 	if c.of(claim) == nil {
 		fail("claim %d has no figure", claim)
 	}
-	c.shown[claim] = overall(c.of(claim))
-	return c.shown[claim]
+	return overall(c.of(claim))
 }
 
-// Here is the range of the figures of each comparison that a claim has.
+// Here are all figures of a claim, with a line for each comparison: what is compared, what is claimed, and the figures.
 func (c *claims) Here(claim int) string {
 	var all []string
 	for _, row := range c.rows {
-		if row.claim != claim {
-			continue
+		if row.claim == claim {
+			all = append(all, row.words+row.readings[0].words+": "+strings.Join(row.cells, "; "))
 		}
-		least, most := row.readings[0].value, row.readings[0].value
-		for _, r := range row.readings {
-			least, most = min(least, r.value), max(most, r.value)
-		}
-		lo, hi := fmt.Sprintf("%.2f", least), fmt.Sprintf("–%.2f", most)
-		all = append(all, row.words+": "+lo+strings.TrimSuffix(hi, "–"+lo))
 	}
 	if all == nil {
 		fail("claim %d has no figure", claim)
 	}
-	return strings.Join(all, "; ")
+	c.shown[claim] = true
+	return strings.Join(all, "<br>")
 }
 
 // Count says how often each verdict is made, the most frequent one first, on a line each.
@@ -348,16 +341,12 @@ func (c *claims) Count() string {
 	return strings.Join(often, ",\n")
 }
 
-// Figures is the table of all figures. Each claim with a figure must have shown its verdict.
-func (c *claims) Figures() string {
-	t := table.New(5, "claim", "figure", "here", "claimed", "verdict")
-	t.Columns[0].Words = false
+// All fails unless the figures of each claim are shown.
+func (c *claims) All() string {
 	for _, row := range c.rows {
-		if c.shown[row.claim] == "" {
-			fail("claim %d has figures, and no verdict", row.claim)
+		if !c.shown[row.claim] {
+			fail("claim %d has figures, which the page does not show", row.claim)
 		}
-		verdict := strings.Replace(overall(row.readings), "void", "–", 1)
-		t.Add(fmt.Sprint(row.claim), row.words, strings.Join(row.cells, "; "), row.readings[0].words, verdict)
 	}
-	return strings.TrimSpace(t.Markdown())
+	return ""
 }

@@ -156,11 +156,11 @@ func (m *maker) spread(file, op, message, codec string) string {
 	case op == "size":
 		return fmt.Sprintf("%.0f", s.Center)
 	case ns < 999.5:
-		return fmt.Sprintf("%.3g ns ± %s", ns, s.PctRangeString())
+		return fmt.Sprintf("%.3g ns ±%s", ns, s.PctRangeString())
 	case ns < 999_500:
-		return fmt.Sprintf("%.3g µs ± %s", ns/1e3, s.PctRangeString())
+		return fmt.Sprintf("%.3g µs ±%s", ns/1e3, s.PctRangeString())
 	default:
-		return fmt.Sprintf("%.3g ms ± %s", ns/1e6, s.PctRangeString())
+		return fmt.Sprintf("%.3g ms ±%s", ns/1e6, s.PctRangeString())
 	}
 }
 

@@ -176,7 +176,7 @@ a stack of a claim => (claims "noisy").Call 1 "time" "small" "grpcprotobuf" "aba
 the p95 of two stacks => (claims "noisy").Call 1 "p95" "small" "grpcprotobuf" "rawtcp" (above 1) => has not compared the p95 of
 any figure of a claim => (claims "noisy").Verdict 1 => claim 1 has no figure
 any figure here => (claims "noisy").Here 1 => claim 1 has no figure
-words that a figure bears out => bears "about a third" (about 0.33) 0.5 => "about a third" is about 0.33, and the figure is 0.50
+words that a figure bears out => bears "about a third" (about 0.33) 0.5 => "about a third" is (≈0.33), and the figure is 0.50
 a range over codecs => spans "noisy/codecs/rows.txt" "marshal" "json" "pigeon" "user" => fewer than the 6 samples
 a function of that name => pears 1 => function "pears" not defined
 an end of the placeholder => " => unterminated

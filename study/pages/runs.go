@@ -420,17 +420,7 @@ func (m *maker) origin(dir string) (words, link string) {
 	if _, err := os.Stat(filepath.Join(m.root, dir, "summary.json")); err == nil {
 		page = "/report.md"
 	}
-	commit := noted(run, "commit")
-	if state, err := os.ReadFile(filepath.Join(m.root, dir, "state.txt")); err == nil { // changes are results alone
-		first, _, _ := strings.Cut(string(state), "\n")
-		if _, at, there := strings.Cut(first, "at commit "); there {
-			commit = at
-		}
-	}
-	if commit != "" { // older results of programs that go install made have none
-		commit = ", commit " + commit
-	}
-	return fmt.Sprintf("%s, %s, %s%s", machine(run), noted(run, "go"), noted(run, "date"), commit), m.link(dir) + page
+	return fmt.Sprintf("%s, %s, %s", machine(run), noted(run, "go"), noted(run, "date")), m.link(dir) + page
 }
 
 // source says where the runs of the first folder were made, and what kind of hour the folders' runs had.
@@ -439,7 +429,7 @@ func (m *maker) source(dirs ...string) string {
 	for _, dir := range dirs[1:] {
 		all.Answers = slices.Concat(all.Answers, m.run(dir).Answers)
 	}
-	return strings.TrimSuffix(m.where(dirs[0])+".\n"+all.Hour(), "\n")
+	return strings.TrimSuffix(m.where(dirs[0])+".\n"+hour(all), "\n")
 }
 
 // machine is the processor of a run, and how many cores it has.

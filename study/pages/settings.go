@@ -10,21 +10,15 @@ import (
 )
 
 // quantities are what a table of settings may show: a ratio to the base of the same run, or what was counted or read of
-// a call. Of the base itself there is no ratio.
-var quantities = map[string]struct{ of, base func(report.Led) string }{
-	"CPU": {of: decided},
-	"median": {of: func(a report.Led) string {
+// a call.
+var quantities = map[string]func(report.Led) string{
+	"CPU": decided,
+	"median": func(a report.Led) string {
 		a.Figure = a.Waits(a.Percentiles.P50)
 		return decided(a)
-	}},
-	"writes": {
-		of:   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
-		base: func(a report.Led) string { return fmt.Sprintf("%.2f", a.BaseFacts.Writes) },
 	},
-	"switches": {
-		of:   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().StackLoad.Switches) },
-		base: func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().BaseLoad.Switches) },
-	},
+	"writes":   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
+	"switches": func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().StackLoad.Switches) },
 }
 
 // decided is a ratio with its interval, and a word if nothing is decided.
@@ -50,7 +44,10 @@ func (m *maker) settingsTable(of []string) string {
 			if load != report.Saturated {
 				load += " a second"
 			}
-			rows = append(rows, row{sweeps[1] + ", " + load, sweeps[0], a})
+			if len(of) > 4 {
+				load = sweeps[1] + ", " + load
+			}
+			rows = append(rows, row{load, sweeps[0], a})
 		}
 	}
 	columns := []table.Of[row]{text("calls", func(r row) string { return r.calls })}
@@ -59,14 +56,9 @@ func (m *maker) settingsTable(of []string) string {
 		if !known {
 			fail("a table of settings has no quantity %q", name)
 		}
-		if shown.base != nil {
-			columns = append(columns, figure(name+": JSON", func(r row) string {
-				return shown.base(*m.led(r.dir, r.Workload, stacks[0]))
-			}))
-		}
 		for _, stack := range stacks {
 			columns = append(columns, figure(name+": "+code(stack), func(r row) string {
-				return shown.of(*m.led(r.dir, r.Workload, stack))
+				return shown(*m.led(r.dir, r.Workload, stack))
 			}))
 		}
 	}

@@ -54,7 +54,7 @@ func says(t *table.Table, a report.Led, k kin) string {
 		return t.Noted("differs", differs)
 	}
 	said := strings.TrimPrefix(strings.TrimPrefix(a.Said(), "undecided: "), string(a.Verdict)+"; ")
-	if said == string(a.Verdict) {
+	if said == string(a.Verdict) || a.Verdict == verdict.Same {
 		return report.Says(a.Verdict)
 	}
 	return t.Noted(report.Says(a.Verdict), said)
@@ -63,13 +63,17 @@ func says(t *table.Table, a report.Led, k kin) string {
 // sized is a ratio with its interval.
 func sized(a report.Led) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
 
-// joined is a ratio and a verdict in one cell. Runs that differ have their range in place of one ratio.
+// joined is a ratio, and a word if it is neither less nor more. Runs that differ have their range in place of a ratio.
 func joined(t *table.Table, a report.Led, k kin) string {
 	ratio := sized(a)
 	if k.differs() != "" {
 		ratio = k.String()
 	}
-	return ratio + " " + says(t, a, k)
+	said := says(t, a, k)
+	for _, sure := range []verdict.Verdict{verdict.Less, verdict.More} {
+		said = strings.TrimPrefix(said, report.Says(sure))
+	}
+	return strings.TrimSpace(ratio + " " + strings.TrimSpace(said))
 }
 
 // workloadsTable has all that is known of each workload, but columns that say nothing. The workloads behind a | are the
@@ -83,9 +87,10 @@ func (m *maker) workloadsTable(of []string) string {
 		a := *m.led(dir, works[0], "grpcprotobuf")
 		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
 	}
-	mixed, base := slices.ContainsFunc(all, func(a report.Led) bool { return waits(a) != waits(all[0]) }), "JSON, µs"
+	mixed := slices.ContainsFunc(all, func(a report.Led) bool { return waits(a) != waits(all[0]) })
+	prefix := ""
 	if !mixed {
-		base = "JSON's " + measured(all[0]) + ", µs"
+		prefix = measured(all[0]) + ", "
 	}
 	told, wired := "", ways(m.run(m.within(dir)[0]).Base, all)
 	if len(wired) == 1 {
@@ -96,18 +101,15 @@ func (m *maker) workloadsTable(of []string) string {
 	}
 	table.Fill(t, all,
 		text("calls", does),
-		text("processes, cores", apart(place)),
-		text("callers; connections: JSON, gRPC", apart(func(a report.Led) string {
-			return fmt.Sprint(a.Callers) + "; " + onConnections(a)
-		})),
+		text("processes×cores", apart(place)),
+		text("connections, JSON/gRPC", apart(onConnections)),
 		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
-		figure(base, func(a report.Led) string { return table.Micros(a.BaseNs) }),
-		figure("gRPC to JSON (95 %)", sized),
-		text("gRPC takes", explained(t)),
-		figure("all records", func(a report.Led) string { return ranges[a.Workload] }),
-		figure("p50: JSON, gRPC, µs", func(a report.Led) string { return waited(a, a.Percentiles.P50) }),
-		figure("p99: JSON, gRPC, µs", func(a report.Led) string { return waited(a, a.Percentiles.P99) }),
-		figure("calls a second: JSON, gRPC", func(a report.Led) string { return m.answered(dir, a) }))
+		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
+		figure(prefix+"gRPC / JSON (95% CI)", decided),
+		figure("all runs", func(a report.Led) string { return ranges[a.Workload] }),
+		figure("p50, gRPC / JSON", func(a report.Led) string { return waited(a, a.Percentiles.P50) }),
+		figure("p99, gRPC / JSON", func(a report.Led) string { return waited(a, a.Percentiles.P99) }),
+		figure("calls/s, gRPC / JSON", answered))
 	return t.Filled().Markdown() + "\n" + m.caption(dir, told, all)
 }
 
@@ -130,22 +132,17 @@ func (m *maker) answerTable(of []string) string {
 	}
 	table.Fill(t, all,
 		text("calls", func(a atRate) string { return a.calls }),
-		figure("CPU per call: JSON, gRPC, µs", func(a atRate) string {
-			return table.Micros(a.BaseNs) + ", " + table.Micros(a.Paired())
-		}),
-		figure("CPU of gRPC to JSON (95 %)", func(a atRate) string {
-			if a.Verdict == verdict.Less || a.Verdict == verdict.More {
-				return sized(a.Led)
-			}
-			return sized(a.Led) + " " + report.Says(a.Verdict)
-		}),
-		figure("all records", func(a atRate) string { return a.records.String() }),
-		figure("p50: JSON, gRPC, µs", func(a atRate) string { return both(a.Percentiles.P50) }),
-		figure("p99: JSON, gRPC, µs", func(a atRate) string { return both(a.Percentiles.P99) }),
-		figure("calls a second: JSON, gRPC", func(a atRate) string { return grouped(a.base) + ", " + grouped(a.own) }))
+		figure("JSON's CPU, µs", func(a atRate) string { return table.Micros(a.BaseNs) }),
+		figure("CPU, gRPC / JSON (95% CI)", func(a atRate) string { return decided(a.Led) }),
+		figure("all runs", func(a atRate) string { return a.records.String() }),
+		figure("p50, gRPC / JSON", func(a atRate) string { return latency(a.Percentiles.P50) }),
+		figure("p99, gRPC / JSON", func(a atRate) string { return latency(a.Percentiles.P99) }),
+		figure("calls/s, gRPC / JSON", func(a atRate) string { return answered(a.Led) }))
 	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
 	for i, dir := range dirs {
-		made += "\n" + strings.Replace(m.run(dir).Hour(), "not quiet:", "not quiet ("+names[i]+"):", 1)
+		if said := hour(m.run(dir)); said != "" {
+			made += "\n" + names[i] + ": " + said
+		}
 	}
 	return made
 }
@@ -153,9 +150,8 @@ func (m *maker) answerTable(of []string) string {
 // atRate is a row of a sweep over calls a second: by CPU, with the records of the same calls and connections.
 type atRate struct {
 	report.Led
-	calls     string
-	base, own float64 // calls a second
-	records   kin
+	calls   string
+	records kin
 }
 
 func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
@@ -168,14 +164,13 @@ func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
 	})
 	if row.Value == report.Saturated {
 		row.calls = messages + ", saturated"
-		row.base, row.own = m.calls(dir, works[0], row.Stack)
 		return row
 	}
 	rate, err := strconv.ParseFloat(row.Value, 64)
 	if err != nil {
 		fail("%s: %s is at no rate", dir, works[0])
 	}
-	row.base, row.own, row.calls = rate, rate, messages+", "+grouped(rate)+" a second"
+	row.calls = messages + ", " + grouped(rate) + " a second"
 	return row
 }
 
@@ -200,7 +195,7 @@ func (m *maker) wired(dirs, names []string) string {
 		words, link := m.origin(dirs[i])
 		made, links = append(made, words), append(links, "["+names[i]+"]("+link+")")
 	}
-	return strings.Join(slices.Compact(made), " and ") + ".\n" + wiring + ".\nRecords: " + strings.Join(links, ",\n") + "."
+	return strings.Join(slices.Compact(made), " and ") + ".\n" + wiring + ".\nRuns: " + strings.Join(links, ", ") + "."
 }
 
 func (m *maker) turnTable(of []string) string {
@@ -212,42 +207,40 @@ func (m *maker) turnTable(of []string) string {
 	}
 	table.Fill(t, all,
 		figure("calls a second", func(a report.Led) string { return a.Value }),
-		figure("CPU of gRPC to JSON", func(a report.Led) string { return sized(led(a)) }),
-		text("gRPC takes", func(a report.Led) string {
+		figure("CPU, gRPC / JSON (95% CI)", func(a report.Led) string {
 			if !a.Kept() {
-				return t.Noted(report.Says(led(a).Verdict), report.Because(led(a).Reason))
+				return t.Noted(decided(led(a)), report.Because(led(a).Reason))
 			}
-			return report.Says(led(a).Verdict)
+			return decided(led(a))
 		}),
-		figure("switches per call: JSON, gRPC", func(a report.Led) string {
-			return fmt.Sprintf("%.2f, %.2f", a.BaseLoad.Switches, a.StackLoad.Switches)
-		}),
-		figure("client's writes per call: JSON, gRPC", func(a report.Led) string {
-			return fmt.Sprintf("%.2f, %.2f", a.BaseFacts.Writes, a.Facts.Writes)
-		}),
-		figure("machine idle: JSON, gRPC", func(a report.Led) string {
-			return table.Percent(a.BaseLoad.Idle) + ", " + table.Percent(a.StackLoad.Idle)
-		}))
+		figure("switches: JSON", func(a report.Led) string { return fmt.Sprintf("%.1f", a.BaseLoad.Switches) }),
+		figure("switches: gRPC", func(a report.Led) string { return fmt.Sprintf("%.1f", a.StackLoad.Switches) }),
+		figure("writes: gRPC", func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) }))
 	return t.Markdown() + "\n" + m.source(dir)
 }
 
-// connectionsTable has a row for each folder and workload, by the connections that were counted.
+// connectionsTable has a row for each folder and workload, by the connections that were counted. All rows but the last
+// are of one folder.
 func (m *maker) connectionsTable(of []string) string {
 	type row struct {
 		dir string
 		report.Led
 	}
-	t, rows, all, links := new(table.Table), []row(nil), []report.Led(nil), []string(nil)
+	t, rows, all, other := new(table.Table), []row(nil), []report.Led(nil), ""
 	for i := 0; i+1 < len(of); i += 2 {
 		a := *m.led(of[i], of[i+1], "grpcprotobuf")
 		rows, all = append(rows, row{of[i], a}), append(all, a)
-		if link := "[" + path.Base(of[i]) + "](" + m.link(of[i]) + "/report.md)"; !slices.Contains(links, link) {
-			links = append(links, link)
+		if of[i] != of[0] {
+			other = "The last row is of [" + path.Base(of[i]) + "](" + m.link(of[i]) + "/report.md)."
 		}
 	}
-	both := func(p verdict.Percentile) string {
-		ms := func(ns float64) string { return table.Known(ns, fmt.Sprintf("%.2f", ns/1e6)) }
-		return ms(p.BaseNs) + ", " + ms(p.StackNs)
+	calls := func(of func(base, own float64) float64) func(row) string {
+		return func(r row) string {
+			if !r.Time.There() {
+				return "" // a planned rate is the same for both
+			}
+			return grouped(of(m.calls(r.dir, r.Workload, r.Stack)))
+		}
 	}
 	table.Fill(t, rows,
 		figure("connections", func(r row) string {
@@ -256,20 +249,11 @@ func (m *maker) connectionsTable(of []string) string {
 			}
 			return fmt.Sprint(r.Facts.Connections)
 		}),
-		figure("CPU: JSON, gRPC, µs", func(r row) string {
-			return table.Micros(r.BaseNs) + ", " + table.Micros(r.Paired())
-		}),
-		figure("gRPC to JSON (95 %)", func(r row) string { return sized(r.Led) }),
-		text("gRPC takes", func(r row) string { return says(t, r.Led, nil) }),
-		figure("p99: JSON, gRPC, ms", func(r row) string { return both(r.Percentiles.P99) }),
-		figure("calls a second: JSON, gRPC", func(r row) string {
-			if !r.Time.There() {
-				return "" // a planned rate is the same for both
-			}
-			base, own := m.calls(r.dir, r.Workload, r.Stack)
-			return grouped(base) + ", " + grouped(own)
-		}))
-	return t.Filled().Markdown() + "\n" + m.caption(of[0], "Records: "+strings.Join(links, " and ")+".", all)
+		figure("CPU, gRPC / JSON (95% CI)", func(r row) string { return decided(r.Led) }),
+		figure("p99, gRPC / JSON", func(r row) string { return latency(r.Percentiles.P99) }),
+		figure("calls/s: JSON", calls(func(base, _ float64) float64 { return base })),
+		figure("calls/s: gRPC", calls(func(_, own float64) float64 { return own })))
+	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, all)
 }
 
 func (m *maker) agreeTable(of []string) string {
@@ -287,7 +271,7 @@ func (m *maker) agreeTable(of []string) string {
 		{"structured, 5,000 a second", "structured-5000", "apart.message.flex.1kB.rate.5000"},
 		{"structured, saturated", "structured-0", "apart.message.flex.1kB.saturated"},
 	},
-		text("CPU of gRPC to JSON (95 %)", func(row [3]string) string { return row[0] }),
+		text("CPU, gRPC / JSON (95% CI)", func(row [3]string) string { return row[0] }),
 		figure("the other program, before", outside(1)),
 		figure("rpcbench", func(row [3]string) string {
 			message, _, _ := strings.Cut(row[1], "-")
@@ -348,11 +332,11 @@ func (m *maker) costsTable(of []string) string {
 	}
 	table.Fill(t, all,
 		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		text("ratio (95 %)", func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }),
+		text("CPU, stack / JSON (95% CI)", func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }),
 		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
 		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })))
-	return t.Markdown() + "\nCompared with `httpjson`: " + m.caption(dir, how("httpjson", all), all)
+	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), all)
 }
 
 // gridTable has the ratio of each stack at one workload.
@@ -392,7 +376,7 @@ func (m *maker) publicsTable(of []string) string {
 		}))
 		caption += "\n- " + wired(w)
 	}
-	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + all.Hour()
+	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + hour(all)
 }
 
 // wired says between which processes the calls of an answer went, and over how many connections.
@@ -420,10 +404,8 @@ func (m *maker) buildsTable(of []string) string {
 	}
 	t := table.Fill(new(table.Table), all,
 		text("calls", func(b built) string { return does(b.Led) }),
-		text("compared", func(b built) string { return report.Label(b.Stack) + " to " + b.base }),
-		figure("base, µs", func(b built) string { return table.Micros(b.BaseNs) }),
-		figure("ratio (95 %)", func(b built) string { return sized(b.Led) }),
-		text("it takes", func(b built) string { return takes(b.Led) }))
+		text("compared", func(b built) string { return report.Label(b.Stack) + " / " + b.base }),
+		figure("ratio (95% CI)", func(b built) string { return decided(b.Led) }))
 	return t.Markdown() + "\n" + captions + how("", led) + "\nThe intervals are [of builds](" +
 		m.link("docs/method.md") + "#layouts-and-builds), and may be too narrow."
 }
@@ -474,7 +456,11 @@ func (m *maker) codecsTable([]string) string {
 		text("codec", func(c codecs.Row) string { return code(c.Name) }),
 		text("library", func(c codecs.Row) string { return m.versioned(c.New().Traits().Library) }),
 		text("invalid UTF-8 encoded, decoded", func(c codecs.Row) string {
-			return fmt.Sprintf("%s, %s", c.New().Traits().InvalidUTF8, c.Decodes)
+			encodes, decodes := fmt.Sprint(c.New().Traits().InvalidUTF8), fmt.Sprint(c.Decodes)
+			if encodes == decodes {
+				return encodes
+			}
+			return encodes + ", " + decodes
 		}),
 		text("not bit-equal", func(c codecs.Row) string { return losses(c.New().Traits().Lossy) })).Markdown()
 }

@@ -99,7 +99,7 @@ func TestMadePage(t *testing.T) {
 	want, err := os.ReadFile("testdata/page.md")
 	require.NoError(t, err)
 	require.Equal(t, string(want), made)
-	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | replaced, replaced | ")
+	require.Contains(t, filled(t, "../..", `table "codecs"`), "| `json` | encoding/json | replaced | ")
 	require.Equal(t, "about half", filled(t, root, `bears "about half" (about 0.5) 0.52`))
 	require.Equal(t, []string{"example.com/lib/x v1.2.3", "net/http"},
 		[]string{in(root).versioned("example.com/lib/x"), in(root).versioned("net/http")})
@@ -121,7 +121,7 @@ func TestTablesSayWhereAndHow(t *testing.T) {
 		made := filled(t, root, action[1])
 		require.Contains(t, made, "A Machine, 2 virtual cores", action[1])
 		require.Contains(t, made, "go1.26.8", action[1])
-		require.Regexp(t, `processes, cores|share a process on 1 core|have a process each|GOMAXPROCS \d on`, made, action[1])
+		require.Regexp(t, `processes×cores|one process with 1 core|two processes with 1 core|GOMAXPROCS \d on`, made, action[1])
 	}
 }
 
@@ -136,22 +136,22 @@ func TestWiring(t *testing.T) {
 		answer report.Answer
 		want   string
 	}{
-		"one caller on one core": {report.Answer{GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1, 1; 1; 1, 1"},
+		"one caller on one core": {report.Answer{GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1×1; 1; 1/1"},
 		"a new connection a call": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: each},
-			"1, 1; 1; one for each call"},
+			"1×1; 1; one for each call"},
 		"a connection each": {report.Answer{GOMAXPROCS: 2, Answer: apart, BaseFacts: hundred, Facts: one},
-			"2, 2; 100; 100, 1"},
+			"2×2; 100; 100/1"},
 		"callers in its title": {report.Answer{Does: "30 callers", GOMAXPROCS: 2, BaseFacts: hundred, Facts: one},
-			"1, 2; 30; 100, 1"},
-		"callers in its name":       {fifty, "2, 2; 50; 1, 1"},
-		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1, 1; 1; –"},
-		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1, 1; 1; 1000, 1"},
+			"1×2; 30; 100/1"},
+		"callers in its name":       {fifty, "2×2; 50; 1/1"},
+		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1×1; 1; –"},
+		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
 	} {
 		complete(&c.answer)
 		a := c.answer.Led()
 		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers)+"; "+onConnections(a), reason)
 	}
-	for cores, want := range map[int]string{1: "", 2: "2.0, 4.0"} {
+	for cores, want := range map[int]string{1: "", 2: "3.00"} {
 		a := report.Answer{GOMAXPROCS: cores}
 		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
 			"nobody waits on one core for the side that calls")
@@ -318,7 +318,7 @@ func TestAnswerTable(t *testing.T) {
 	made := filled(t, root, table)
 	require.NotContains(t, made, "900 a second")
 	require.Contains(t, made, "| small, saturated |")
-	require.Contains(t, made, "The machine was not quiet (small): JSON's own time varied by 60 %")
+	require.Contains(t, made, "\nsmall: JSON's own time varied by 60%.")
 
 	for _, c := range []struct {
 		folder, want string
@@ -383,8 +383,8 @@ func TestRecordsOfClaims(t *testing.T) {
 		`$c.Codec 1 "marshal" "user" "json" "protobuf" (above 1)`:               "`user`, Go 1.28, 2026-12-01: ",
 	} {
 		folder := map[bool]string{true: "more", false: "later"}[strings.Contains(figure, "Call")]
-		made := filled(t, root, `$c := claims "quiet"}}{{$c.In "`+folder+`"}}{{`+figure+`}}{{$c.Verdict 1}}{{$c.Figures`)
-		require.Contains(t, made, "| "+want)
+		made := filled(t, root, `$c := claims "quiet"}}{{$c.In "`+folder+`"}}{{`+figure+`}}{{$c.Here 1`)
+		require.Contains(t, made, " (>1): "+want)
 	}
 }
 
@@ -410,13 +410,13 @@ func TestConnectionsOfClaims(t *testing.T) {
 	}
 	of := func(folder string) (string, error) {
 		return fill(root, `{{$c := claims "`+folder+`"}}{{$c.Connections 1 "many" "few" "grpcprotobuf" (above 1)}}`+
-			`{{$c.Verdict 1}}; {{$c.Here 1}}; {{$c.Figures}}`)
+			`{{$c.Verdict 1}}; {{$c.Here 1}}`)
 	}
 	pair("eight", 8, func(*report.Answer) {})
 	made, err := of("eight")
 	require.NoError(t, err)
-	require.Contains(t, made, "holds; calls a second, gRPC on more connections / fewer: 3.00; ")
-	require.Contains(t, made, "| 8 callers, 4 / 1: **3.00 (1.50–6.00)** |")
+	require.Equal(t, "holds; calls a second, gRPC on more connections/fewer (>1): 8 callers, 4/1: **3.00 (1.50–6.00)**",
+		made)
 	for folder, change := range map[string]func(a *report.Answer){
 		"has fewer than 6 processes at many": func(*report.Answer) {},
 		"has no calls a second of":           func(a *report.Answer) { a.Time = verdict.Figure{} },
@@ -478,18 +478,18 @@ func TestRates(t *testing.T) {
 	require.NoError(t, err)
 	write(t, root, "planned/summary.json", string(data))
 	write(t, root, "planned/bench.txt", "")
-	require.Contains(t, filled(t, root, `table "connections" "rates" "apart.saturated"`), "calls a second")
-	require.NotContains(t, filled(t, root, `table "connections" "planned" "apart.rate.900"`), "calls a second")
+	require.Contains(t, filled(t, root, `table "connections" "rates" "apart.saturated"`), "calls/s")
+	require.NotContains(t, filled(t, root, `table "connections" "planned" "apart.rate.900"`), "calls/s")
 	turn := filled(t, root, `table "turn" "planned"`)
-	require.Contains(t, turn, "| undecided [1] |")
-	require.Contains(t, turn, "- [1] 90 % of the planned calls were completed")
+	require.Contains(t, turn, " undecided [1] |")
+	require.Contains(t, turn, "- [1] 90% of the planned calls were completed")
 }
 
 // TestVerdictsOfClaims: a claim's figures are summed up, and none may be left out.
 func TestVerdictsOfClaims(t *testing.T) {
 	_, err := fill(record(t), `{{$c := claims "noisy"}}{{$c.Message 1 (nothing)}}{{$c.Message 2 (above 2)}}`+
-		"{{$c.Verdict 1}} {{$c.Figures}}")
-	require.ErrorContains(t, err, "claim 2 has figures, and no verdict")
+		"{{$c.Here 1}} {{$c.All}}")
+	require.ErrorContains(t, err, "claim 2 has figures, which the page does not show")
 
 	of := func(value, lo, hi float64) reading {
 		return reading{value: value, lo: lo, hi: hi, claimed: between(1, 3)}

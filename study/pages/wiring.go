@@ -28,8 +28,8 @@ func processes(a report.Led) int {
 	return map[bool]int{true: 2, false: 1}[a.Apart]
 }
 
-// place is the cell of a column "processes, cores", which tells rows of two wirings apart.
-func place(a report.Led) string { return fmt.Sprintf("%d, %d", processes(a), a.GOMAXPROCS) }
+// place is the cell of a column "processes×cores", which tells rows of two wirings apart.
+func place(a report.Led) string { return fmt.Sprintf("%d×%d", processes(a), a.GOMAXPROCS) }
 
 // onConnections are those of the base and of the stack.
 func onConnections(a report.Led) string {
@@ -40,47 +40,28 @@ func onConnections(a report.Led) string {
 	if base.Connections > 1 && base.Connections == base.Calls && own.Connections == own.Calls {
 		return "one for each call"
 	}
-	return fmt.Sprintf("%d, %d", base.Connections, own.Connections)
+	return fmt.Sprintf("%d/%d", base.Connections, own.Connections)
 }
 
 // waits tells a figure of what a caller waits from one of CPU.
 func waits(a report.Led) bool { return a.Leads == report.ByTime && a.GOMAXPROCS != 1 }
 
-func measured(a report.Led) string { return map[bool]string{true: "wait", false: "CPU"}[waits(a)] }
+func measured(a report.Led) string { return map[bool]string{true: "latency", false: "CPU"}[waits(a)] }
 
-// takes is the verdict in words that say of what it is.
-func takes(a report.Led) string {
-	words := map[verdict.Verdict]string{verdict.Less: "less CPU", verdict.More: "more CPU"}
-	if waits(a) {
-		words = map[verdict.Verdict]string{verdict.Less: "a shorter wait", verdict.More: "a longer wait"}
-	}
-	return cmp.Or(words[a.Verdict], string(a.Verdict))
-}
-
-// explained is takes, with a note that says why nothing is decided.
-func explained(t *table.Table) func(report.Led) string {
-	return func(a report.Led) string {
-		if why := report.Because(a.Reason); why != "" && a.Verdict == verdict.Undecided {
-			return t.Noted(takes(a), why)
-		}
-		return takes(a)
-	}
-}
-
-// both are a percentile of the base and of the stack.
-func both(p verdict.Percentile) string {
-	if p.BaseNs == 0 {
+// latency is the ratio of a percentile.
+func latency(p verdict.Percentile) string {
+	if p.Ratio == 0 {
 		return ""
 	}
-	return table.Micros(p.BaseNs) + ", " + table.Micros(p.StackNs)
+	return table.Ratio(p.Ratio)
 }
 
-// waited is both of an answer, but where client and server take turns on one core: no caller of a service waits so.
+// waited is latency, but where client and server take turns on one core: no caller of a service waits so.
 func waited(a report.Led, p verdict.Percentile) string {
 	if processes(a)*a.GOMAXPROCS == 1 {
 		return ""
 	}
-	return both(p)
+	return latency(p)
 }
 
 // median is by how much a stack's median latency differs from the base's, by the verdict that a report has of it.
@@ -131,14 +112,13 @@ func (m *maker) medians(dirs ...string) (d medians) {
 	return d
 }
 
-// answered is how many calls a second callers made who call again at once, with the base and with the stack. At a
-// planned rate both answer as many as the workload's title says.
-func (m *maker) answered(dir string, a report.Led) string {
+// answered is how many calls a second callers made who call again at once, in times the base's. At a planned rate both
+// answer as many.
+func answered(a report.Led) string {
 	if a.Leads == report.ByTime || !a.Time.There() {
 		return ""
 	}
-	base, own := m.calls(dir, a.Workload, a.Stack)
-	return grouped(base) + ", " + grouped(own)
+	return table.Ratio(1 / a.Timed().Ratio)
 }
 
 // count is a number of things, each called name.
@@ -154,17 +134,19 @@ func ways(base string, all []report.Led) (said []string) {
 	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
 	for _, a := range all {
 		on := count(fmt.Sprint(a.Callers), "caller")
-		if counted {
-			on += " on " + count(a.BaseFacts.Connections, "connection")
-			if a.BaseFacts.Connections != a.Facts.Connections {
-				on += " of " + report.Label(base) + " and " + fmt.Sprint(a.Facts.Connections) + " of the stack"
-			}
+		switch {
+		case !counted:
+		case a.BaseFacts.Connections == a.Facts.Connections:
+			on += ", " + count(a.Facts.Connections, "connection")
+		default:
+			on += fmt.Sprintf(", %d connections (%s) and %d (stack)", a.BaseFacts.Connections, report.Label(base),
+				a.Facts.Connections)
 		}
-		where := "share a process on " + count(a.GOMAXPROCS, "core")
+		where := "one process with " + count(a.GOMAXPROCS, "core")
 		if processes(a) == 2 {
-			where = "have a process each, with " + count(a.GOMAXPROCS, "core")
+			where = "two processes with " + count(a.GOMAXPROCS, "core") + " each"
 		}
-		if now := on + "; client and server " + where + "."; !slices.Contains(said, now) {
+		if now := on + "; " + where + "."; !slices.Contains(said, now) {
 			said = append(said, now)
 		}
 	}
@@ -187,8 +169,18 @@ func (m *maker) caption(dir, how string, all []report.Led) string {
 	for _, a := range all {
 		s.Answers = append(s.Answers, a.Answer)
 	}
-	lines := []string{m.where(dir) + ".", how, s.Hour()}
+	lines := []string{m.where(dir) + ".", how, hour(s)}
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
+}
+
+// hour is what a report says of a machine that was not quiet, without the advice that docs/limits.md gives.
+func hour(s report.Summary) string {
+	_, said, found := strings.Cut(s.Hour(), ": ")
+	if !found {
+		return ""
+	}
+	said, _, _ = strings.Cut(said, ", so ")
+	return strings.Replace(said, "other programs", "Other programs", 1) + "."
 }
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
@@ -206,6 +198,5 @@ func (m *maker) environment(file string) (s report.Summary, cores string) {
 // measuredAt says where and when the rows of a file were measured, and links it.
 func (m *maker) measuredAt(file string) string {
 	s, cores := m.environment(file)
-	return fmt.Sprintf("%s on [%s, %s, %s, commit %s](%s)", cores, machine(s), noted(s, "go"), noted(s, "date"),
-		noted(s, "commit"), m.link(file))
+	return fmt.Sprintf("%s on [%s, %s, %s](%s)", cores, machine(s), noted(s, "go"), noted(s, "date"), m.link(file))
 }
