@@ -89,7 +89,7 @@ func (a Answer) does() string {
 	if !a.Chosen {
 		return a.Does
 	}
-	return strings.Replace(a.Does, "ordinary load", thousands(a.Rate)+" a second", 1)
+	return strings.Replace(a.Does, "ordinary load", thousands(a.Rate)+"/s", 1)
 }
 
 // span is a time in µs or ms.
@@ -139,7 +139,7 @@ func (s Summary) Results(detail bool) *table.Table {
 		case detail:
 			says = t.Noted(says, l.reasons()...)
 		case l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1):
-			says += inShort(l.Reason)
+			says = t.Noted(says, inShort(l.Reason)...)
 		}
 		if l.more != 0 {
 			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))

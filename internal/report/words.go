@@ -49,15 +49,12 @@ func Because(r verdict.Reason) string {
 	return string(r.Kind)
 }
 
-// inShort is why a figure whose interval excludes 1 is undecided, behind the word.
-func inShort(r verdict.Reason) string {
-	why := map[verdict.Kind]string{verdict.WithinFloor: "within the noise floor", verdict.TwoStates: "two states",
+// inShort is why a figure whose interval excludes 1 is undecided, or nothing if no word says it.
+func inShort(r verdict.Reason) []string {
+	why := map[verdict.Kind]string{verdict.WithinFloor: "within the noise floor", verdict.TwoStates: "the machine had two states",
 		verdict.Disturbed: "a busy machine", verdict.Crowded: "a busy machine", verdict.TooFew: "too few processes",
 		verdict.NotCompleted: "calls not completed"}[r.Kind]
-	if why == "" {
-		return ""
-	}
-	return ": " + why
+	return slices.DeleteFunc([]string{why}, func(why string) bool { return why == "" })
 }
 
 // remedy says what would decide an interval that does not.
