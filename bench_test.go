@@ -104,7 +104,7 @@ func one(b *testing.B, stack rpcbench.Stack) {
 func bench(b *testing.B, w workload.Workload, stack rpcbench.Stack) {
 	b.Helper()
 	w.TLS = *overTLS || w.TLS
-	stacktest.Benchmark(b, rpcbench.Workload(w), stack)
+	stacktest.Benchmark(b, stack, rpcbench.Workload(w))
 }
 
 // BenchmarkCall has the core stacks at workloads that decide between them, or with -full every stack and variant at
@@ -139,7 +139,7 @@ func left(b *testing.B, is bool) bool {
 }
 
 // core has the stacks behind "gRPC or JSON?".
-func core() []rpcbench.Stack { return stacks.Main()[:3] }
+func core() []rpcbench.Stack { return stacks.Core()[:3] }
 
 // cross has clients and servers that all speak gRPC with protobuf.
 func cross() (clients, servers []rpcbench.Stack) {

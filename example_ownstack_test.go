@@ -42,7 +42,7 @@ func newStack() rpcbench.Stack {
 	return rpcbench.Stack{
 		Name:     "mystack",
 		Protocol: "mystack/json",
-		Traits: rpcbench.Traits{Codec: "encoding/json", HTTP: "1.1", InvalidUTF8: rpcbench.Replaced,
+		Traits: rpcbench.Traits{Codec: "encoding/json", HTTP: "1.1", InvalidUTF8: rpcbench.UTF8Replaced,
 			ServerLibraries: []string{"net/http"}, ClientLibraries: []string{"net/http"}},
 		Server: newServer,
 		Dial:   dial,
@@ -73,9 +73,9 @@ func createUser(validate func(*rpcbench.User) error) http.HandlerFunc {
 		user, status := new(rpcbench.User), http.StatusBadRequest
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rpcbench.MaxBody))
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			err, status = &rpcbench.Error{Code: rpcbench.TooLarge}, http.StatusRequestEntityTooLarge
+			err, status = &rpcbench.Error{Code: rpcbench.CodeTooLarge}, http.StatusRequestEntityTooLarge
 		} else if err != nil || json.Unmarshal(body, user) != nil {
-			err = &rpcbench.Error{Code: rpcbench.Malformed}
+			err = &rpcbench.Error{Code: rpcbench.CodeMalformed}
 		} else {
 			err = validate(user)
 		}
@@ -135,7 +135,7 @@ func (c *client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 func (c *client) CreateUser(ctx context.Context, u rpcbench.User) (reply rpcbench.Response, err error) {
 	data, err := json.Marshal(&u)
 	if err != nil {
-		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return reply, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(data))
 	if err != nil {
@@ -158,12 +158,12 @@ func (c *client) CreateUser(ctx context.Context, u rpcbench.User) (reply rpcbenc
 	if response.StatusCode != http.StatusOK {
 		failure := new(rpcbench.Error)
 		if json.Unmarshal(body, failure) != nil || failure.Code == "" {
-			failure = &rpcbench.Error{Code: rpcbench.Internal, Message: response.Status}
+			failure = &rpcbench.Error{Code: rpcbench.CodeInternal, Message: response.Status}
 		}
 		return reply, failure
 	}
 	if err := json.Unmarshal(body, &reply); err != nil {
-		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return reply, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	return reply, nil
 }

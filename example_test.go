@@ -90,7 +90,7 @@ func (s *shop) get(_ context.Context, q *get) (*order, error) {
 	if o, ok := s.orders[q.Number]; ok {
 		return &o, nil
 	}
-	return nil, &rpcbench.Error{Code: rpcbench.Invalid, Message: "no such order"}
+	return nil, &rpcbench.Error{Code: rpcbench.CodeInvalid, Message: "no such order"}
 }
 
 // Call a handler of your own over JSON, where it takes plain structs, and over gRPC, where these are converted from and

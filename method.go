@@ -26,7 +26,7 @@ type Method[Q, A any] struct {
 	// change its request, and must not change its answer later.
 	//
 	// An *Error with one of the package's codes reaches the caller with this code, and so do errors of package context.
-	// Any other error is Internal. So are a panic, and an answer that is nil without an error.
+	// Any other error is CodeInternal. So are a panic, and an answer that is nil without an error.
 	Handle func(context.Context, *Q) (*A, error)
 
 	// Alone calls the handler for which Handle converts messages, with request i as that handler takes it. Converted sets

@@ -1,33 +1,25 @@
-// Package rpcbench compares ways to serve and call one API in Go: gRPC with protobuf, JSON over HTTP, and others.
+// Package rpcbench runs a real server and client of one API over many stacks: gRPC with protobuf, JSON over HTTP, and
+// others. [Start] makes a [Fixture], whose client calls its server over loopback:
 //
-// A [Stack] is one of these ways: a transport, a wire format, and the libraries that implement them. Ten packages make
-// stacks, each by a function New and by further functions for its variants:
+//	fixture, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{TLS: true})
+//	if err != nil {
+//		return err
+//	}
+//	call, err := fixture.Users.PrepareUser(rpcbench.Sample(1, 2000)) // 2 kB
+//	err = errors.Join(err, call(ctx), fixture.Close())
 //
-//   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
-//   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
-//   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
-//   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
-//   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
-//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same protocols, by version 2 of connect-go
-//   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
-//   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
-//   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
-//   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
+// That takes six names: Start, its [Config], the [Fixture], a [User] of [Sample], and the prepared [Call]. A call
+// can be made as often as you like. Each time it encodes and sends the request, receives and decodes the reply, and
+// compares the two. In a test, function Start of package [github.com/rpcbench/rpcbench/stacktest] closes the fixture.
 //
-// A [Fixture] is a running server of a stack and a client that is connected to it. [Start] makes one from any stack.
+// A [Stack] is one of the ways: a transport, a wire format, and the libraries that implement them. Package
+// [github.com/rpcbench/rpcbench/stacks] lists all of them. A [Method] is a method of your own, with your messages and,
+// if you like, your handler. The function Of of a stack's package makes a Stack of it.
 //
-// A [Method] is a method of your own, with your messages and, if you like, your handler. The function Of of a stack's
-// package makes a Stack of it.
-//
-// A [Call] is one request, which a client prepares once and which can be made as often as you like: see [Users]. Each
-// time it encodes and sends the request, receives and decodes the reply, and compares the two. Calls are what
-// benchmarks time.
-//
-// Package [github.com/rpcbench/rpcbench/stacks] lists all stacks. Package [github.com/rpcbench/rpcbench/stacktest]
-// proves that a stack does what it says, and times it. To write a stack of your own, use [NewValidator], [Answer],
-// [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and package
-// [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the measurements are
-// listed with the tests that hold them.
+// Package stacktest proves that a stack does what it says, and times it. To write a stack of your own, use
+// [NewValidator], [Answer], [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and
+// package [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the
+// measurements are listed with the tests that hold them.
 //
 // [guarantees]: https://github.com/rpcbench/rpcbench/blob/main/docs/guarantees.md
 package rpcbench
@@ -45,20 +37,20 @@ import (
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
 // is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
-	Name     string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
-	Protocol string // stacks with equal Protocol understand each other: see Cross
-	Cross    Crossed
-	Traits   Traits
-	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
-	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
+	Name        string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
+	Protocol    string // stacks with equal Protocol understand each other: see Cross
+	CrossedFrom Sides
+	Traits      Traits
+	Server      func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
+	Dial        func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
 
 	// Method names what the stack serves. With "" this is create-user, and clients are Users. Otherwise it is the name of
 	// a Method of your own, and clients are MethodClients. Only stacks of the same method are compared.
 	Method string
 }
 
-// Crossed names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
-type Crossed struct{ Client, Server string }
+// Sides names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
+type Sides struct{ Client, Server string }
 
 // Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
 // the wire and the allocation profile.
@@ -90,8 +82,8 @@ type Compression string
 
 // What is compressed. With "" nothing is.
 const (
-	Gzip        Compression = "gzip"         // requests and replies
-	GzipReplies Compression = "gzip replies" // requests go uncompressed
+	CompressionGzip        Compression = "gzip"         // requests and replies
+	CompressionGzipReplies Compression = "gzip replies" // requests go uncompressed
 )
 
 // UTF8 says what happens to invalid UTF-8 in a string.
@@ -99,9 +91,9 @@ type UTF8 string
 
 // What happens to invalid UTF-8.
 const (
-	Rejected UTF8 = "rejected" // the call fails as Malformed
-	Replaced UTF8 = "replaced" // U+FFFD takes its place
-	Kept     UTF8 = "kept"     // its bytes stay as they are
+	UTF8Rejected UTF8 = "rejected" // the call fails as CodeMalformed
+	UTF8Replaced UTF8 = "replaced" // U+FFFD takes its place
+	UTF8Kept     UTF8 = "kept"     // its bytes stay as they are
 )
 
 // Varies says what differs between two requests for the same user. The suite can't follow these bytes, and the rows and
@@ -110,8 +102,8 @@ type Varies string
 
 // What varies. With "" requests for the same user are equal.
 const (
-	Numbered Varies = "numbered" // one part of an HTTP request, of at most 64 bytes, such as an id that counts up
-	Masked   Varies = "masked"   // every byte of the user, but replies can be read
+	VariesNumbered Varies = "numbered" // one part of an HTTP request, of at most 64 bytes, such as an id that counts up
+	VariesMasked   Varies = "masked"   // every byte of the user, but replies can be read
 )
 
 // Loss is a kind of value that does not come back as it was sent, because the format can't express it or a library
@@ -119,24 +111,24 @@ const (
 // them: a loss that is not declared is a fault, and so is a declared loss that does not occur.
 //
 // Losses of numbers, which only an echo sends:
-//   - [NegativeZero] comes back as zero, for example because the format leaves out fields that are zero
-//   - [NaN] can't be encoded, and the call fails
-//   - [Infinities] can't be encoded, and the call fails
-//   - [FloatDigits]: all digits after the sixth are cut off
+//   - [LossNegativeZero] comes back as zero, for example because the format leaves out fields that are zero
+//   - [LossNaN] can't be encoded, and the call fails
+//   - [LossInfinities] can't be encoded, and the call fails
+//   - [LossFloatDigits]: all digits after the sixth are cut off
 //
 // Losses of strings, which users have too:
-//   - [ControlCharacters] do not arrive, except for tab, line feed and carriage return
-//   - [NonCharacters] (U+FFFE and U+FFFF) do not arrive
+//   - [LossControlCharacters] do not arrive, except for tab, line feed and carriage return
+//   - [LossNonCharacters] (U+FFFE and U+FFFF) do not arrive
 type Loss string
 
 // The losses.
 const (
-	NegativeZero      Loss = "negative zero"
-	NaN               Loss = "NaN"
-	Infinities        Loss = "infinities"
-	FloatDigits       Loss = "float digits"
-	ControlCharacters Loss = "control characters"
-	NonCharacters     Loss = "non-characters"
+	LossNegativeZero      Loss = "negative zero"
+	LossNaN               Loss = "LossNaN"
+	LossInfinities        Loss = "infinities"
+	LossFloatDigits       Loss = "float digits"
+	LossControlCharacters Loss = "control characters"
+	LossNonCharacters     Loss = "non-characters"
 )
 
 // Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
@@ -146,7 +138,7 @@ func Cross(client, server Stack) (Stack, error) {
 			client.Name, strings.TrimSpace(client.Protocol+" "+client.Method), server.Name,
 			strings.TrimSpace(server.Protocol+" "+server.Method))
 	}
-	client.Cross = Crossed{client.Name, server.Name}
+	client.CrossedFrom = Sides{client.Name, server.Name}
 	client.Name += ".to." + server.Name
 	client.Server, client.Traits.ServerLibraries = server.Server, server.Traits.ServerLibraries
 	return client, nil
@@ -200,7 +192,7 @@ type Headers struct {
 
 // Client calls one server. It is safe for concurrent use.
 type Client interface {
-	Close() error // closes its connections; calls after it fail as Unavailable
+	Close() error // closes its connections; calls after it fail as CodeUnavailable
 }
 
 // Users is a Client of the create-user API.
@@ -253,7 +245,7 @@ type Stream interface {
 	// only the stream's context ends the Call, and with it the stream.
 	//
 	// A reply that differs leaves the stream open. Any other error ends the stream, and every later Call returns that
-	// error again, or Unavailable after Close.
+	// error again, or CodeUnavailable after Close.
 	Prepare(u User) (Call, error)
 	// Close ends the stream in both directions, and waits for the server to end it. The error is the one that has ended
 	// the stream, if any. A second Close does nothing and returns the first one's error.

@@ -448,9 +448,9 @@ func TestClose(t *testing.T) {
 				case <-time.After(time.Minute):
 					require.Fail(t, "the call still waits")
 				}
-				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+				require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err), err)
 				require.NotErrorIs(t, err, context.Canceled, "the caller did not cancel")
-				require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
+				require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(call(context.Background())), "a call after Close")
 			})
 		}
 	}
@@ -538,7 +538,8 @@ func TestSidesAreLabelled(t *testing.T) {
 	}
 	const client, server = `{"mine":"yes", "side":"client"}`, `{"mine":"yes", "side":"server"}`
 	require.Equal(t, map[string]string{"(*persistConn).readLoop": client, "(*http2Client).reader": client,
-		"(*conn).serve": server, "(*Server).serverWorker": server, "(*http2Server).HandleStreams": server, "TestSidesAreLabelled": `{"mine":"yes"}`}, labels)
+		"(*conn).serve": server, "(*Server).serverWorker": server, "(*http2Server).HandleStreams": server,
+		"TestSidesAreLabelled": `{"mine":"yes"}`}, labels)
 }
 
 func TestAHundredStartsOpenWhatIsDeclared(t *testing.T) {
@@ -676,7 +677,8 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 	}
 	require.NoError(t, create(one.Addr))
 	err := create(other.Addr)
-	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), "a client of one fixture refuses the other's server: %v",
+	require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err),
+		"a client of one fixture refuses the other's server: %v",
 		err)
 	require.ErrorContains(t, err, "certificate")
 }

@@ -57,8 +57,8 @@ const (
 // Limits of every server. None bounds the time of a whole call, because only some libraries have such a timer, and it
 // would end streams.
 const (
-	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is Invalid
-	MaxBody       = 2 << 20          // bytes of an encoded request; more is TooLarge
+	MaxAvatar     = 1 << 20          // bytes of User.Avatar; more is CodeInvalid
+	MaxBody       = 2 << 20          // bytes of an encoded request; more is CodeTooLarge
 	MaxHeader     = 1 << 20          // bytes of a request's headers
 	HeaderTimeout = 10 * time.Second // of a handshake, and of reading the headers of a request
 	IdleTimeout   = 5 * time.Minute  // of a connection without a request
@@ -70,14 +70,14 @@ func Answer(u *User) *Response {
 	return &Response{Code: OKCode, Message: OKMessage, User: u}
 }
 
-// Check compares every field of a reply with the user that was asked for. Its error has the code Internal.
+// Check compares every field of a reply with the user that was asked for. Its error has the code CodeInternal.
 func Check(asked *User, r *Response) error {
 	got := r.User
 	if r.Code == OKCode && r.Message == OKMessage && got != nil && got.ID == UserID && got.Email == asked.Email &&
 		got.Name == asked.Name && got.Password == asked.Password && bytes.Equal(got.Avatar, asked.Avatar) {
 		return nil
 	}
-	return &Error{Code: Internal, Message: "wrong reply: it differs from what was asked"}
+	return &Error{Code: CodeInternal, Message: "wrong reply: it differs from what was asked"}
 }
 
 // rules returns the rules of each field, by its name on the wire, as validator/v10 writes them. Lengths count
@@ -94,9 +94,9 @@ func rules() map[string]string {
 }
 
 // NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
-// returned function's error is an *Error with the code Invalid. For a valid user the function waits for config.Wait,
-// like a handler that asks a database. NewValidator panics unless T has exactly the fields of User, by their json
-// names, because validator/v10 would silently ignore a rule for a field that does not exist.
+// returned function's error is an *Error with the code CodeInvalid. For a valid user the function waits for
+// config.Wait, like a handler that asks a database. NewValidator panics unless T has exactly the fields of User, by
+// their json names, because validator/v10 would silently ignore a rule for a field that does not exist.
 func NewValidator[T any](config ServerConfig) func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()
@@ -122,7 +122,7 @@ func NewValidator[T any](config ServerConfig) func(*T) error {
 			return nil
 		}
 		fields, _ := errors.AsType[validator.ValidationErrors](err) // no other error, since u is a pointer to a struct
-		e := &Error{Code: Invalid}
+		e := &Error{Code: CodeInvalid}
 		for _, f := range fields {
 			rule := f.Tag()
 			if f.Param() != "" {
@@ -143,13 +143,14 @@ func jsonName(f reflect.StructField) string {
 type Code string
 
 const (
-	Invalid          Code = "invalid"           // the user breaks a rule; Error.Violations says which
-	Malformed        Code = "malformed"         // the request or the reply can't be encoded or decoded
-	TooLarge         Code = "too_large"         // the request is larger than MaxBody
-	Canceled         Code = "canceled"          // the caller's context was cancelled; errors.Is(err, context.Canceled)
-	DeadlineExceeded Code = "deadline_exceeded" // the caller's deadline passed; errors.Is(err, context.DeadlineExceeded)
-	Unavailable      Code = "unavailable"       // the server could not be reached, or the connection broke
-	Internal         Code = "internal"          // anything else, such as a reply that differs from what was asked
+	CodeInvalid   Code = "invalid"   // the user breaks a rule; Error.Violations says which
+	CodeMalformed Code = "malformed" // the request or the reply can't be encoded or decoded
+	CodeTooLarge  Code = "too_large" // the request is larger than MaxBody
+	CodeCanceled  Code = "canceled"  // the caller's context was cancelled; errors.Is(err, context.Canceled)
+	// the caller's deadline passed; errors.Is(err, context.DeadlineExceeded)
+	CodeDeadlineExceeded Code = "deadline_exceeded"
+	CodeUnavailable      Code = "unavailable" // the server could not be reached, or the connection broke
+	CodeInternal         Code = "internal"    // anything else, such as a reply that differs from what was asked
 )
 
 // Violation is one broken rule.
@@ -183,15 +184,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes errors.Is match Canceled with context.Canceled and DeadlineExceeded with context.DeadlineExceeded, whether
-// the client or the server noticed first.
+// Is makes errors.Is match CodeCanceled with context.Canceled and CodeDeadlineExceeded with context.DeadlineExceeded,
+// whether the client or the server noticed first.
 func (e *Error) Is(target error) bool {
-	return e.Code == Canceled && target == context.Canceled ||
-		e.Code == DeadlineExceeded && target == context.DeadlineExceeded
+	return e.Code == CodeCanceled && target == context.Canceled ||
+		e.Code == CodeDeadlineExceeded && target == context.DeadlineExceeded
 }
 
-// CodeOf returns the Code of the *Error that err is or wraps. For any other error it returns Canceled or
-// DeadlineExceeded if err wraps an error of package context, and otherwise Internal. For nil it returns "".
+// CodeOf returns the Code of the *Error that err is or wraps. For any other error it returns CodeCanceled or
+// CodeDeadlineExceeded if err wraps an error of package context, and otherwise CodeInternal. For nil it returns "".
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -199,18 +200,18 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	return contextCode(err, Internal)
+	return contextCode(err, CodeInternal)
 }
 
-// CallError turns err, from a call whose connection broke or whose context ended, into an Error. Its Code is Canceled
-// or DeadlineExceeded if ctx ended, and otherwise Unavailable. If ctx has a deadline, an err that wraps
-// context.DeadlineExceeded counts as well, because a library may notice the deadline a little early. Other timeouts,
-// and a context.Canceled, may be the library's own and do not count.
+// CallError turns err, from a call whose connection broke or whose context ended, into an Error. Its Code is
+// CodeCanceled or CodeDeadlineExceeded if ctx ended, and otherwise CodeUnavailable. If ctx has a deadline, an err that
+// wraps context.DeadlineExceeded counts as well, because a library may notice the deadline a little early. Other
+// timeouts, and a context.Canceled, may be the library's own and do not count.
 func CallError(ctx context.Context, err error) *Error {
-	code := contextCode(ctx.Err(), Unavailable)
+	code := contextCode(ctx.Err(), CodeUnavailable)
 	_, bounded := ctx.Deadline()
-	if bounded && code == Unavailable && errors.Is(err, context.DeadlineExceeded) {
-		code = DeadlineExceeded
+	if bounded && code == CodeUnavailable && errors.Is(err, context.DeadlineExceeded) {
+		code = CodeDeadlineExceeded
 	}
 	return &Error{Code: code, Err: err}
 }
@@ -218,9 +219,9 @@ func CallError(ctx context.Context, err error) *Error {
 func contextCode(err error, otherwise Code) Code {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return Canceled
+		return CodeCanceled
 	case errors.Is(err, context.DeadlineExceeded):
-		return DeadlineExceeded
+		return CodeDeadlineExceeded
 	}
 	return otherwise
 }

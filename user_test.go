@@ -89,7 +89,7 @@ func TestRulesAtTheirEdges(t *testing.T) {
 			}
 			e, ok := errors.AsType[*rpcbench.Error](err)
 			require.True(t, ok, "got %v", err)
-			require.Equal(t, rpcbench.Invalid, e.Code)
+			require.Equal(t, rpcbench.CodeInvalid, e.Code)
 			require.EqualError(t, e, "invalid: "+c.broken)
 		})
 	}
@@ -172,45 +172,47 @@ func TestErrorText(t *testing.T) {
 		why, want string
 		err       rpcbench.Error
 	}{
-		{"a code alone", "internal", rpcbench.Error{Code: rpcbench.Internal}},
-		{"a message", "internal: wrong reply", rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply"}},
-		{"the library's error", "malformed: EOF", rpcbench.Error{Code: rpcbench.Malformed, Err: io.EOF}},
-		{"one violation", "invalid: email required", rpcbench.Error{Code: rpcbench.Invalid, Violations: two[:1]}},
+		{"a code alone", "internal", rpcbench.Error{Code: rpcbench.CodeInternal}},
+		{"a message", "internal: wrong reply", rpcbench.Error{Code: rpcbench.CodeInternal, Message: "wrong reply"}},
+		{"the library's error", "malformed: EOF", rpcbench.Error{Code: rpcbench.CodeMalformed, Err: io.EOF}},
+		{"one violation", "invalid: email required", rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: two[:1]}},
 		{"all there can be, in this order", "invalid: email required, name min=4: twice: EOF",
-			rpcbench.Error{Code: rpcbench.Invalid, Violations: two, Message: "twice", Err: io.EOF}},
+			rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: two, Message: "twice", Err: io.EOF}},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.EqualError(t, &c.err, c.want) })
 	}
 }
 
 func TestCodeOf(t *testing.T) {
-	unavailable := &rpcbench.Error{Code: rpcbench.Unavailable}
+	unavailable := &rpcbench.Error{Code: rpcbench.CodeUnavailable}
 	for _, c := range []struct {
 		why  string
 		err  error
 		want rpcbench.Code
 	}{
 		{"no error has no code", nil, ""},
-		{"an Error", unavailable, rpcbench.Unavailable},
-		{"an Error within another", fmt.Errorf("call 3: %w", unavailable), rpcbench.Unavailable},
-		{"an Error beside another", errors.Join(io.EOF, unavailable), rpcbench.Unavailable},
-		{"the outermost counts", &rpcbench.Error{Code: rpcbench.Malformed, Err: unavailable}, rpcbench.Malformed},
-		{"somebody else's error", io.EOF, rpcbench.Internal},
-		{"the context's own error, as a service may return it", context.Canceled, rpcbench.Canceled},
-		{"the context's other error, wrapped", fmt.Errorf("query: %w", context.DeadlineExceeded), rpcbench.DeadlineExceeded},
-		{"an Error's code, not what it wraps", &rpcbench.Error{Code: rpcbench.Unavailable, Err: context.Canceled},
-			rpcbench.Unavailable},
+		{"an Error", unavailable, rpcbench.CodeUnavailable},
+		{"an Error within another", fmt.Errorf("call 3: %w", unavailable), rpcbench.CodeUnavailable},
+		{"an Error beside another", errors.Join(io.EOF, unavailable), rpcbench.CodeUnavailable},
+		{"the outermost counts", &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: unavailable}, rpcbench.CodeMalformed},
+		{"somebody else's error", io.EOF, rpcbench.CodeInternal},
+		{"the context's own error, as a service may return it", context.Canceled, rpcbench.CodeCanceled},
+		{"the context's other error, wrapped", fmt.Errorf("query: %w", context.DeadlineExceeded),
+			rpcbench.CodeDeadlineExceeded},
+		{"an Error's code, not what it wraps", &rpcbench.Error{Code: rpcbench.CodeUnavailable, Err: context.Canceled},
+			rpcbench.CodeUnavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) { require.Equal(t, c.want, rpcbench.CodeOf(c.err)) })
 	}
 }
 
 func TestErrorIsTheContextsForTwoCodes(t *testing.T) {
-	for _, code := range []rpcbench.Code{rpcbench.Invalid, rpcbench.Malformed, rpcbench.TooLarge, rpcbench.Canceled,
-		rpcbench.DeadlineExceeded, rpcbench.Unavailable, rpcbench.Internal} {
+	for _, code := range []rpcbench.Code{rpcbench.CodeInvalid, rpcbench.CodeMalformed, rpcbench.CodeTooLarge,
+		rpcbench.CodeCanceled,
+		rpcbench.CodeDeadlineExceeded, rpcbench.CodeUnavailable, rpcbench.CodeInternal} {
 		err := fmt.Errorf("call: %w", &rpcbench.Error{Code: code})
-		require.Equal(t, code == rpcbench.Canceled, errors.Is(err, context.Canceled), code)
-		require.Equal(t, code == rpcbench.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), code)
+		require.Equal(t, code == rpcbench.CodeCanceled, errors.Is(err, context.Canceled), code)
+		require.Equal(t, code == rpcbench.CodeDeadlineExceeded, errors.Is(err, context.DeadlineExceeded), code)
 		require.NotErrorIs(t, err, io.EOF, code)
 		require.ErrorIs(t, &rpcbench.Error{Code: code, Err: io.EOF}, io.EOF, "the library's own error can be found")
 	}
@@ -231,23 +233,23 @@ func TestCallError(t *testing.T) {
 		err  error
 		want rpcbench.Code
 	}{
-		{"the connection broke", background, io.EOF, rpcbench.Unavailable},
-		{"the connection broke because the caller cancelled", cancelled, io.EOF, rpcbench.Canceled},
-		{"the connection broke because the deadline passed", expired, io.EOF, rpcbench.DeadlineExceeded},
-		{"the library calls a broken connection cancelled", background, cancels, rpcbench.Unavailable},
-		{"the same, and the caller has a deadline", bounded, cancels, rpcbench.Unavailable},
-		{"the same, and the deadline passed", expired, cancels, rpcbench.DeadlineExceeded},
-		{"the library knows of the deadline before the context is asked", bounded, early, rpcbench.DeadlineExceeded},
-		{"a timeout of the library's own", background, early, rpcbench.Unavailable},
-		{"a timeout of the library's own, and the caller cancelled", cancelled, early, rpcbench.Canceled},
+		{"the connection broke", background, io.EOF, rpcbench.CodeUnavailable},
+		{"the connection broke because the caller cancelled", cancelled, io.EOF, rpcbench.CodeCanceled},
+		{"the connection broke because the deadline passed", expired, io.EOF, rpcbench.CodeDeadlineExceeded},
+		{"the library calls a broken connection cancelled", background, cancels, rpcbench.CodeUnavailable},
+		{"the same, and the caller has a deadline", bounded, cancels, rpcbench.CodeUnavailable},
+		{"the same, and the deadline passed", expired, cancels, rpcbench.CodeDeadlineExceeded},
+		{"the library knows of the deadline before the context is asked", bounded, early, rpcbench.CodeDeadlineExceeded},
+		{"a timeout of the library's own", background, early, rpcbench.CodeUnavailable},
+		{"a timeout of the library's own, and the caller cancelled", cancelled, early, rpcbench.CodeCanceled},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			got := rpcbench.CallError(c.ctx, c.err)
 			require.Equal(t, c.want, got.Code)
 			require.Same(t, c.err, got.Unwrap(), "what the library said stays")
-			if c.want != rpcbench.Unavailable {
+			if c.want != rpcbench.CodeUnavailable {
 				require.ErrorIs(t, got, map[rpcbench.Code]error{
-					rpcbench.Canceled: context.Canceled, rpcbench.DeadlineExceeded: context.DeadlineExceeded,
+					rpcbench.CodeCanceled: context.Canceled, rpcbench.CodeDeadlineExceeded: context.DeadlineExceeded,
 				}[c.want])
 			}
 		})
@@ -270,7 +272,7 @@ func TestCheckComparesEveryField(t *testing.T) {
 
 	differs := func(field string, r *rpcbench.Response) {
 		t.Helper()
-		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(rpcbench.Check(&asked, r)), field)
+		require.Equal(t, rpcbench.CodeInternal, rpcbench.CodeOf(rpcbench.Check(&asked, r)), field)
 	}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[rpcbench.User]()) {
 		r := answer()

@@ -30,7 +30,7 @@ func Gzip() rpcbench.Stack {
 		[]grpc.ServerOption{grpc.RPCCompressor(zip()), grpc.RPCDecompressor(unzip())},
 		//lint:ignore SA1019 see above
 		grpc.WithCompressor(zip()), grpc.WithDecompressor(unzip()))
-	s.Protocol, s.Traits.Compression = "grpc/proto/gzip", rpcbench.Gzip
+	s.Protocol, s.Traits.Compression = "grpc/proto/gzip", rpcbench.CompressionGzip
 	return s
 }
 

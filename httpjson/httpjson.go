@@ -41,10 +41,8 @@ func H2C() rpcbench.Stack {
 // all the time. It asks for gzip, although the server compresses nothing. Over TLS, client and server agree on HTTP/2,
 // and callers share a connection. The server has the limits that every server has.
 func Default() rpcbench.Stack {
-	return stack(defaultName, jsonstd.Codec{}, httpapi.Options{Defaults: true})
+	return stack("httpjson.default", jsonstd.Codec{}, httpapi.Options{Defaults: true})
 }
-
-const defaultName = "httpjson.default"
 
 // Tuned calls the Transport directly, reuses request templates and reads into pooled buffers. Each figure is the time
 // of a call with all options, divided by the time without that one option, with a 95 % interval, at GOMAXPROCS=1.
@@ -64,17 +62,9 @@ func Tuned() rpcbench.Stack {
 
 // Of makes a stack that serves and calls a method of your own as New does, with plain structs.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
-	return of("httpjson", m, httpapi.Options{})
-}
-
-// DefaultOf makes a stack that serves and calls a method of your own as Default does, with plain structs.
-func DefaultOf[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
-	return of(defaultName, m, httpapi.Options{Defaults: true})
-}
-
-func of[Q, A any](name string, m rpcbench.Method[Q, A], options httpapi.Options) rpcbench.Stack {
 	api := binding.Plain()
-	return httpapi.Of(name, "http/json", binding.Structs(jsonstd.Codec{}), m, api.FromError, api.ToError, options)
+	return httpapi.Of("httpjson", "http/json", binding.Structs(jsonstd.Codec{}), m, api.FromError, api.ToError,
+		httpapi.Options{})
 }
 
 func stack(name string, c codec.Codec, options httpapi.Options) rpcbench.Stack {

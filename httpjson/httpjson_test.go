@@ -3,9 +3,6 @@ package httpjson_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -18,9 +15,3 @@ func TestConformanceTuned(t *testing.T)   { stacktest.Conformance(t, httpjson.Tu
 func TestConformanceGzip(t *testing.T)    { stacktest.Conformance(t, httpjson.Gzip()) }
 func TestConformanceH2C(t *testing.T)     { stacktest.Conformance(t, httpjson.H2C()) }
 func TestConformanceDefault(t *testing.T) { stacktest.Conformance(t, httpjson.Default()) }
-
-func TestDefaultOf(t *testing.T) {
-	of := httpjson.DefaultOf(rpcbench.Method[rpcbench.User, rpcbench.Response]{})
-	require.Equal(t, httpjson.Default().Name, of.Name)
-	require.Equal(t, httpjson.Default().Traits, of.Traits)
-}

@@ -133,7 +133,7 @@ func TestRowsCostTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
-	main := stacks.Main()
+	main := stacks.Core()
 	first := map[string]cost{}
 	for _, s := range main {
 		first[s.Name] = costOf(t, s)

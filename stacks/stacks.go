@@ -1,4 +1,16 @@
-// Package stacks lists every stack of this module. Importing this package compiles all of their libraries.
+// Package stacks lists every stack of this module. Importing this package compiles all of their libraries. Each package
+// makes its stack by a function New, and variants by further functions:
+//
+//   - [github.com/rpcbench/rpcbench/grpcprotobuf]: gRPC with protobuf, by grpc-go
+//   - [github.com/rpcbench/rpcbench/httpjson]: JSON over HTTP/1.1, by net/http and encoding/json
+//   - [github.com/rpcbench/rpcbench/httpjsoniter]: JSON over HTTP/1.1, by net/http and json-iterator
+//   - [github.com/rpcbench/rpcbench/stacks/grpcservehttp]: gRPC with protobuf, by grpc-go inside net/http's server
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc]: the Connect, gRPC and gRPC-Web protocols, by connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/connectrpc2]: the same protocols, by version 2 of connect-go
+//   - [github.com/rpcbench/rpcbench/stacks/httpprotobuf]: protobuf over HTTP/1.1, without gRPC
+//   - [github.com/rpcbench/rpcbench/stacks/httpmsgpack]: MessagePack over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/httpxml]: XML over HTTP/1.1
+//   - [github.com/rpcbench/rpcbench/stacks/rawtcp]: protobuf on a bare TCP connection, the lower bound
 package stacks
 
 import (
@@ -19,9 +31,9 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// Main returns the stack that New makes in each package. The first three answer "gRPC or JSON?": grpcprotobuf, httpjson
+// Core returns the stack that New makes in each package. The first three answer "gRPC or JSON?": grpcprotobuf, httpjson
 // and httpjsoniter.
-func Main() []rpcbench.Stack {
+func Core() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		grpcprotobuf.New(), httpjson.New(), httpjsoniter.New(),
 		grpcservehttp.New(), connectrpc.New(), connectrpc2.New(), httpprotobuf.New(), httpmsgpack.New(), httpxml.New(),
@@ -29,9 +41,9 @@ func Main() []rpcbench.Stack {
 	}
 }
 
-// All returns every stack: those of Main, then their variants, then httpjson.v2 if this build has encoding/json/v2.
+// All returns every stack: those of Core, then their variants, then httpjson.v2 if this build has encoding/json/v2.
 func All() []rpcbench.Stack {
-	return slices.Concat(Main(), []rpcbench.Stack{
+	return slices.Concat(Core(), []rpcbench.Stack{
 		grpcprotobuf.Tuned(), grpcprotobuf.Windows(), grpcprotobuf.VT(), grpcprotobuf.Gzip(), grpcservehttp.VT(),
 		connectrpc.VT(), connectrpc.Gzip(), connectrpc.H2C(), connectrpc.GRPC(), connectrpc.GRPCWeb(), connectrpc.JSON(),
 		connectrpc2.VT(), connectrpc2.Gzip(), connectrpc2.H2C(), connectrpc2.GRPC(), connectrpc2.GRPCWeb(),

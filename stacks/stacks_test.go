@@ -40,7 +40,7 @@ func TestConformanceSideBySide(t *testing.T) {
 	for _, stack := range stacks.All() {
 		stacktest.Start(t, stack, rpcbench.Config{})
 	}
-	for _, stack := range stacks.Main() {
+	for _, stack := range stacks.Core() {
 		t.Run(stack.Name, func(t *testing.T) { stacktest.Conformance(t, stack) })
 	}
 }
@@ -111,7 +111,7 @@ func TestUnixSockets(t *testing.T) {
 			require.NoError(t, f.Close(), s.Name)
 			require.Nil(t, other.Load(), s.Name)
 			require.NoDirExists(t, folder, s.Name)
-			require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(call(t.Context())), "%s, closed", s.Name)
+			require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(call(t.Context())), "%s, closed", s.Name)
 		}
 	}
 	require.ElementsMatch(t, slices.Repeat([]string{
@@ -205,7 +205,7 @@ func crossed(t *testing.T, clients, servers []rpcbench.Stack, suite bool) {
 				require.Equal(t, []rpcbench.Violation{{Field: "email", Rule: "required"}}, e.Violations)
 				u.Avatar = make([]byte, 2*rpcbench.MaxBody)
 				_, err = client.(rpcbench.Users).CreateUser(t.Context(), u)
-				require.Equal(t, rpcbench.TooLarge, rpcbench.CodeOf(err), err)
+				require.Equal(t, rpcbench.CodeTooLarge, rpcbench.CodeOf(err), err)
 			})
 		}
 	}
@@ -214,9 +214,9 @@ func crossed(t *testing.T, clients, servers []rpcbench.Stack, suite bool) {
 // TestProtocolsRefuseEachOther: a client and a server that don't speak the same protocol part with one clear error, in
 // time, and Cross does not let it come so far.
 func TestProtocolsRefuseEachOther(t *testing.T) {
-	for _, server := range stacks.Main() {
+	for _, server := range stacks.Core() {
 		f := stacktest.Start(t, server, rpcbench.Config{})
-		for _, client := range stacks.Main() {
+		for _, client := range stacks.Core() {
 			if client.Protocol == server.Protocol {
 				continue
 			}
@@ -232,7 +232,7 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				_, err = c.(rpcbench.Users).CreateUser(ctx, rpcbench.Sample(0, 0))
 				e, ok := errors.AsType[*rpcbench.Error](err)
 				require.True(t, ok, "%v", err)
-				require.NotEqual(t, rpcbench.DeadlineExceeded, e.Code, "the client waits in vain")
+				require.NotEqual(t, rpcbench.CodeDeadlineExceeded, e.Code, "the client waits in vain")
 				require.NotContains(t, e.Error(), "\n")
 			})
 		}

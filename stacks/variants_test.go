@@ -50,7 +50,7 @@ func TestVariantsDoWhatTheyClaim(t *testing.T) {
 	}
 	proofs["connectrpc2.grpcweb"], proofs["connectrpc2.json"] = proofs["connectrpc.grpcweb"], proofs["connectrpc.json"]
 	mains := map[string]rpcbench.Stack{}
-	for _, s := range stacks.Main() {
+	for _, s := range stacks.Core() {
 		mains[s.Name] = s
 	}
 	for _, s := range stacks.All() {

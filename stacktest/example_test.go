@@ -18,7 +18,7 @@ func ExampleConformance() {
 // Time a stack with 30 callers over TLS, who send 2 kB and get them back. A benchmark prints one row.
 func ExampleBenchmark() {
 	busy := rpcbench.Workload{Callers: 30, TLS: true, Payload: "2kB"}
-	benchmark := func(b *testing.B) { stacktest.Benchmark(b, busy, httpjson.New()) }
+	benchmark := func(b *testing.B) { stacktest.Benchmark(b, httpjson.New(), busy) }
 	_ = benchmark
 }
 

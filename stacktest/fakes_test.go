@@ -74,7 +74,7 @@ func (k fake) stack() rpcbench.Stack {
 	stack := httpjson.New()
 	stack.Name, stack.Traits.Lossy = "fake", nil // what its messages would lose: it has none
 	if k.numbered {
-		stack.Traits.Varies = rpcbench.Numbered
+		stack.Traits.Varies = rpcbench.VariesNumbered
 	}
 	stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		idle, header := config.Limits()
@@ -153,7 +153,7 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, cmp.Or(k.limit, rpcbench.MaxBody)))
 	if err != nil {
-		send(http.StatusRequestEntityTooLarge, &rpcbench.Error{Code: rpcbench.TooLarge})
+		send(http.StatusRequestEntityTooLarge, &rpcbench.Error{Code: rpcbench.CodeTooLarge})
 		return
 	}
 	if k.known != nil {
@@ -170,7 +170,7 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	u := new(rpcbench.User)
 	if err := json.Unmarshal(data, u); err != nil {
-		send(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.Malformed})
+		send(http.StatusBadRequest, &rpcbench.Error{Code: rpcbench.CodeMalformed})
 		return
 	}
 	if err := k.validate(u); err != nil {
@@ -249,7 +249,7 @@ func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, 
 		return reply, nil
 	}
 	if err := json.Unmarshal(data, &reply); err != nil {
-		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return reply, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	return reply, nil
 }
@@ -258,19 +258,19 @@ func (c *fakeClient) send(ctx context.Context, data []byte) (rpcbench.Response, 
 func (c *fakeClient) result(data []byte, id int64) (reply rpcbench.Response, err error) {
 	var m rpcMessage
 	if err := json.Unmarshal(data, &m); err != nil {
-		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return reply, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	if m.Failed != nil {
 		return reply, m.Failed
 	}
 	if m.ID != id {
-		return reply, &rpcbench.Error{Code: rpcbench.Internal, Message: "a reply to another request"}
+		return reply, &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "a reply to another request"}
 	}
 	if c.decode != nil && c.decode(m.Result, &reply) {
 		return reply, nil
 	}
 	if err := json.Unmarshal(m.Result, &reply); err != nil {
-		return reply, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return reply, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	return reply, nil
 }
@@ -344,7 +344,7 @@ func TestFakesFail(t *testing.T) {
 		return rpcbench.Stack{
 			Name: name, Protocol: client.Protocol, Server: server.Server, Dial: client.Dial,
 			Traits: rpcbench.Traits{
-				Codec: library, HTTP: "1.1", InvalidUTF8: rpcbench.Replaced,
+				Codec: library, HTTP: "1.1", InvalidUTF8: rpcbench.UTF8Replaced,
 				ServerLibraries: []string{"net/http"}, ClientLibraries: []string{"net/http"},
 			},
 		}
@@ -453,8 +453,8 @@ func TestFakesFail(t *testing.T) {
 		{"a negative zero that nobody declares", claiming(grpcprotobuf.VT(), func(t *rpcbench.Traits) { t.Lossy = nil }),
 			"echo | zero: Double -0 came back as 0, Float -0 came back as 0; T"},
 		{"invalid UTF-8 declared to be rejected",
-			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Rejected }), "hostile values"},
-		{"invalid UTF-8 declared to be kept", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.Kept }),
+			declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.UTF8Rejected }), "hostile values"},
+		{"invalid UTF-8 declared to be kept", declaring(func(t *rpcbench.Traits) { t.InvalidUTF8 = rpcbench.UTF8Kept }),
 			`hostile values | declared to be kept: "in\xffvalid" came back as "in`},
 		{"a name that benchmark tools can't read", named("HTTP-JSON", fake{}.stack()), "declared"},
 		{"a Call with headers of its own", secondHeader(), "one request"},
@@ -562,7 +562,7 @@ func TestFakesFail(t *testing.T) {
 			clientOf(func(c rpcbench.Users) rpcbench.Client { return echoless{c} }),
 			"echo | a plain message does not come back"},
 		{"a loss declared that only an Echoer can have",
-			declaring(func(t *rpcbench.Traits) { t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero} }),
+			declaring(func(t *rpcbench.Traits) { t.Lossy = []rpcbench.Loss{rpcbench.LossNegativeZero} }),
 			"echo | the client is no Echoer"},
 		{"no idle timeout", fake{server: func(s *http.Server) { s.IdleTimeout = time.Hour }}.stack(),
 			"limits | the server keeps an idle connection"},
@@ -1071,7 +1071,7 @@ type limiting struct{ rpcbench.Users }
 
 func (c limiting) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
 	if len(u.Avatar) > rpcbench.MaxBody {
-		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.TooLarge}
+		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.CodeTooLarge}
 	}
 	return c.Users.CreateUser(ctx, u)
 }

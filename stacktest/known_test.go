@@ -61,7 +61,7 @@ func TestAnOpIsOneCallOfTheNextUser(t *testing.T) {
 	const round = 16
 	require.Equal(t, round, corpus.Round)
 	var l ledger
-	r := bench(t, "64x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) })
+	r := bench(t, "64x", func(b *testing.B) { Benchmark(b, l.stack(), rpcbench.Workload{}) })
 	require.Equal(t, 64, r.N)
 	require.Len(t, l.clients, 2, "one for the figures and one for the bytes")
 	require.Len(t, l.clients[0], round, "users")
@@ -103,7 +103,7 @@ func TestCPUPerCall(t *testing.T) {
 		"four callers": {400, rpcbench.Workload{Callers: 4, Conns: 1}}, // as many as cpu-share needs
 	} {
 		before, _ := cpu.Time()
-		r := bench(t, fmt.Sprintf("%dx", c.ops), func(b *testing.B) { Benchmark(b, c.workload, l.stack()) })
+		r := bench(t, fmt.Sprintf("%dx", c.ops), func(b *testing.B) { Benchmark(b, l.stack(), c.workload) })
 		after, _ := cpu.Time()
 		require.Equal(t, c.ops, r.N)
 		require.GreaterOrEqual(t, r.Extra["cpu-ns/op"], 0.99*float64(takes), name)
@@ -139,9 +139,9 @@ func TestAllocationsPerCall(t *testing.T) {
 		}
 	}}
 	for name, loop := range map[string]func(*testing.B){
-		"one caller":       func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, l.stack()) },
-		"four callers":     func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, l.stack()) },
-		"without its link": func(b *testing.B) { Benchmark(b, rpcbench.Workload{Link: "4ms/100Mbps"}, l.stack()) },
+		"one caller":       func(b *testing.B) { Benchmark(b, l.stack(), rpcbench.Workload{}) },
+		"four callers":     func(b *testing.B) { Benchmark(b, l.stack(), rpcbench.Workload{Callers: 4, Conns: 1}) },
+		"without its link": func(b *testing.B) { Benchmark(b, l.stack(), rpcbench.Workload{Link: "4ms/100Mbps"}) },
 	} {
 		r := bench(t, "1000x", loop)
 		require.EqualValues(t, times, r.AllocsPerOp(), name)
@@ -174,6 +174,6 @@ func TestWarmUpIsNotTimed(t *testing.T) {
 			}
 		})
 	})
-	r := bench(t, "100x", func(b *testing.B) { Benchmark(b, rpcbench.Workload{Callers: callers, Conns: 1}, stack) })
+	r := bench(t, "100x", func(b *testing.B) { Benchmark(b, stack, rpcbench.Workload{Callers: callers, Conns: 1}) })
 	require.LessOrEqual(t, r.T+warmRounds*each, time.Since(began))
 }

@@ -57,7 +57,7 @@ const (
 // Calls have context.Background unless the workload has a deadline. A call that fails, or hangs for ten seconds, ends
 // the benchmark, and no row is printed. Benchmark skips a stack that can't do the workload. It also skips a workload
 // whose Procs is not the GOMAXPROCS of the row, which -cpu sets.
-func Benchmark(b *testing.B, w rpcbench.Workload, stack rpcbench.Stack) {
+func Benchmark(b *testing.B, stack rpcbench.Stack, w rpcbench.Workload) {
 	b.Helper()
 	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)
 }

@@ -49,12 +49,12 @@ func idle(int64) error { return nil }
 
 // BenchmarkHarness is the loop around a call that does nothing: what the harness itself costs each row.
 func BenchmarkHarness(b *testing.B) {
-	Benchmark(b, rpcbench.Workload{}, stub(idle))
+	Benchmark(b, stub(idle), rpcbench.Workload{})
 }
 
 // BenchmarkCallers is the same of four callers.
 func BenchmarkCallers(b *testing.B) {
-	Benchmark(b, rpcbench.Workload{Callers: 4, Conns: 1}, stub(idle))
+	Benchmark(b, stub(idle), rpcbench.Workload{Callers: 4, Conns: 1})
 }
 
 const (

@@ -38,8 +38,8 @@ type webSocket struct {
 func (k webSocket) stack() rpcbench.Stack {
 	return rpcbench.Stack{
 		Name: "websocket", Protocol: "websocket/json",
-		Traits: rpcbench.Traits{Codec: "encoding/json", InvalidUTF8: rpcbench.Replaced, Multiplexed: true, Turns: true,
-			Varies: rpcbench.Masked},
+		Traits: rpcbench.Traits{Codec: "encoding/json", InvalidUTF8: rpcbench.UTF8Replaced, Multiplexed: true, Turns: true,
+			Varies: rpcbench.VariesMasked},
 		Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			return rpcbench.ServeConns(config, k.serve(config)), nil
 		},
@@ -92,7 +92,7 @@ func (k webSocket) reply(r *bufio.Reader) (*rpcbench.Response, error) {
 	}
 	u := new(rpcbench.User)
 	if err := json.Unmarshal(data, u); err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeMalformed}
 	}
 	if err := k.validate(u); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 	size := int64(binary.BigEndian.Uint64(head[2:]))
 	if size > rpcbench.MaxBody {
 		_, err := io.CopyN(io.Discard, r, size)
-		return nil, cmp.Or[error](err, &rpcbench.Error{Code: rpcbench.TooLarge})
+		return nil, cmp.Or[error](err, &rpcbench.Error{Code: rpcbench.CodeTooLarge})
 	}
 	data := make([]byte, size)
 	_, err := io.ReadFull(r, data)
@@ -207,13 +207,13 @@ func (s *socket) call(ctx context.Context, u *rpcbench.User) (rpcbench.Response,
 	}
 	var reply answer
 	if err := json.Unmarshal(data, &reply); err != nil {
-		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	if reply.Failed != nil {
 		return rpcbench.Response{}, reply.Failed
 	}
 	if reply.Response == nil {
-		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.Malformed}
+		return rpcbench.Response{}, &rpcbench.Error{Code: rpcbench.CodeMalformed}
 	}
 	return *reply.Response, nil
 }
@@ -344,7 +344,7 @@ func TestVaryingFakesFail(t *testing.T) {
 		}}.stack(), "repeats | it encodes what each Call must encode"},
 		{"a number that is not declared", numbered(func(t *rpcbench.Traits) { t.Varies = "" }),
 			"one request | send different requests"},
-		{"a number that there is not", declaring(func(t *rpcbench.Traits) { t.Varies = rpcbench.Numbered }),
+		{"a number that there is not", declaring(func(t *rpcbench.Traits) { t.Varies = rpcbench.VariesNumbered }),
 			"one request | leave Traits.Varies out"},
 		{"more than a number", longID.stack(), "one request | send different requests"},
 		{"a number of what is no HTTP", numbered(func(t *rpcbench.Traits) { t.HTTP = "" }), "declared | leave it out"},
@@ -362,7 +362,7 @@ func TestVaryingFakesFail(t *testing.T) {
 			"traffic | the name is in the request: false"},
 		{"masks that change nothing", webSocket{unmasked: true}.stack(), "traffic | leave Traits.Varies out"},
 		{"requests in clear that are declared to be masked",
-			declaring(func(t *rpcbench.Traits) { t.Varies = rpcbench.Masked }), "traffic | leave Traits.Varies out"},
+			declaring(func(t *rpcbench.Traits) { t.Varies = rpcbench.VariesMasked }), "traffic | leave Traits.Varies out"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			checks, cause, _ := strings.Cut(c.fails, " | ")
@@ -384,7 +384,7 @@ func TestVaryingFakesFail(t *testing.T) {
 
 func BenchmarkVarying(b *testing.B) {
 	for _, s := range []rpcbench.Stack{fake{numbered: true}.stack(), webSocket{}.stack()} {
-		b.Run("stack="+s.Name, func(b *testing.B) { Benchmark(b, rpcbench.Workload{}, s) })
+		b.Run("stack="+s.Name, func(b *testing.B) { Benchmark(b, s, rpcbench.Workload{}) })
 	}
 }
 

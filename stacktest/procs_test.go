@@ -31,8 +31,8 @@ func BenchmarkPs(b *testing.B) {
 			require.Equal(b, 1, n, "GOMAXPROCS that the calls of one run saw")
 		})
 	}
-	row("serial", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{}, s) })
-	row("parallel", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, rpcbench.Workload{Callers: 2, Conns: 1}, s) })
+	row("serial", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, s, rpcbench.Workload{}) })
+	row("parallel", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, s, rpcbench.Workload{Callers: 2, Conns: 1}) })
 	row("own", func(b *testing.B, s rpcbench.Stack) {
 		call, err := Start(b, s, rpcbench.Config{}).Users.PrepareUser(rpcbench.Sample(0, 0))
 		require.NoError(b, err)

@@ -121,7 +121,7 @@ func scenarios() []scenario {
 			workload: refused, fails: "an invalid user must be refused for {email email}, got: <nil>"},
 		{name: "invalid.otherwise", reason: "nor refused for another reason", stack: stub(func(int64) error {
 			required := []rpcbench.Violation{{Field: "email", Rule: "required"}}
-			return &rpcbench.Error{Code: rpcbench.Invalid, Violations: required}
+			return &rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: required}
 		}), workload: refused, fails: "an invalid user must be refused for {email email}"},
 		{name: "deadline", reason: "every call has a deadline of its own", stack: wantsDeadline(),
 			workload: rpcbench.Workload{Deadline: true}, least: figs{"ns/op": 1}},

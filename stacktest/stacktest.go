@@ -1,7 +1,7 @@
 // Package stacktest proves that a stack does what it claims, and times it. Stacks of other modules are welcome:
 //
 //	func TestConformance(t *testing.T)  { stacktest.Conformance(t, mystack.New()) }
-//	func BenchmarkMyStack(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, mystack.New()) }
+//	func BenchmarkMyStack(b *testing.B) { stacktest.Benchmark(b, mystack.New(), rpcbench.Workload{}) }
 //
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
@@ -77,7 +77,8 @@ func prefixed(name string, err error) string {
 //
 // With -short, TLS is skipped for a stack that compresses, because gzip is slow under the race detector. With -long, a
 // flag of [Main], the check that clients wait for a slow reply takes five seconds in place of half a second. The checks
-// that only wait run at the same time, when the first of them has its turn.
+// that wait, and some that read nothing of the process as a whole, run at the same time, when the first of them has its
+// turn.
 //
 // Conformance must not run in parallel with other tests, because it reads the allocation profile and the goroutines of
 // the process.

@@ -169,7 +169,7 @@ func TestStreamFakesFail(t *testing.T) {
 				call, _ := s.client.PrepareUser(u)
 				return func(ctx context.Context) error {
 					if s.ended {
-						return &rpcbench.Error{Code: rpcbench.Unavailable}
+						return &rpcbench.Error{Code: rpcbench.CodeUnavailable}
 					}
 					return call(ctx)
 				}
@@ -194,7 +194,7 @@ func TestStreamFakesFail(t *testing.T) {
 			fakeStreams{call: func(s *fakeStream, _ rpcbench.User, real rpcbench.Call) rpcbench.Call {
 				return func(ctx context.Context) error {
 					if s.ended {
-						return &rpcbench.Error{Code: rpcbench.Internal}
+						return &rpcbench.Error{Code: rpcbench.CodeInternal}
 					}
 					s.ended = ctx.Err() != nil
 					return real(ctx)

@@ -42,8 +42,8 @@ func TestChecksExplainThemselves(t *testing.T) {
 	}
 }
 
-// TestWaitingChecks: made beside each other and once, each has the result of its own mode. Any other check is made when
-// it is asked for, and none is left out.
+// TestWaitingChecks: made beside others and once, each has the result of its own mode. Any other check is made when it
+// is asked for, and none is left out.
 func TestWaitingChecks(t *testing.T) {
 	var servers atomic.Int64
 	stack := fake{server: func(s *http.Server) {
@@ -61,9 +61,22 @@ func TestWaitingChecks(t *testing.T) {
 	require.NoError(t, run(check("limits"), inClear))
 	require.ErrorContains(t, run(check("limits"), overTLS), "the server keeps an idle connection")
 	require.NoError(t, run(check("deadline"), overTLS))
+	require.NoError(t, run(check("cancel"), overTLS))
+	require.NoError(t, run(check("changed replies"), inClear))
 	require.Equal(t, all, servers.Load(), "none is made when it is asked for")
-	require.NoError(t, run(check("traffic"), overTLS))
-	require.Equal(t, all+1, servers.Load())
+	for reason, checks := range map[string][]string{
+		"it reads allocations": {"codec", "repeats", "validation", "replies in another order", "late"},
+		"it counts goroutines": {"close"},
+		"it counts connections, bytes or headers, and a busy machine dials anew": {"connections", "shared", "traffic",
+			"one request", "compression", "headers", "body limit", "outcomes", "neighbours"},
+		"another server may get the port where nobody is to listen": {"unavailable"},
+	} {
+		for _, name := range checks {
+			before := servers.Load()
+			_ = run(check(name), inClear)
+			require.Greater(t, servers.Load(), before, "%s is made alone: %s", name, reason)
+		}
+	}
 
 	inClear.Stack, overTLS.Stack = rpcbench.Stack{}, rpcbench.Stack{} // of which each check says what it lacks
 	run = conform.Together(inClear, overTLS)

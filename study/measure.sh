@@ -31,7 +31,8 @@ second=(rates-default:5 rates-windows:9 rates-tuned:5 rates-direct:2 windows:7 f
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
 cores+=,small-load-one-core,small-load-wait,small-saturated-wait,drawn-load
-core=small,structured-1kB,cold-tls,mixed,structured-10kB,bytes-1kB,bytes-10kB,bytes-100kB,stream,cold,cold-4g,headers
+core=small,structured-1kB,cold-tls,mixed,structured-10kB,bytes-800B,bytes-1kB,bytes-10kB,bytes-100kB,stream,cold
+core+=,cold-4g,headers
 samples=study/results/2026-11-26-epyc-2vcpu-morning/list-samples
 list() { rpcbench run -request $samples/request.json -reply $samples/reply.json "$@"; } # 1,000 small records
 rpcbench() { begins go run ./cmd/rpcbench "$@"; }

@@ -105,7 +105,7 @@ func (p plan) summary(f findings) report.Summary {
 			others, n = others+process.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
-		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Rate: w.Rate, Leads: report.ByTime,
+		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: wired(one), Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.rule())}
 		if a.Facts = (*report.Counts)(f.facts[[2]string{w.Name, contestant}]); a.Facts != nil {
 			a.BaseFacts = (*report.Counts)(f.facts[[2]string{w.Name, p.base}])
@@ -126,6 +126,13 @@ func (p plan) summary(f findings) report.Summary {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
 	}
 	return s
+}
+
+// wired is what a comparison asked for around its calls.
+func wired(one *versus.Comparison) report.Wired {
+	w := one.Spec.Workload
+	return report.Wired{Callers: w.AtOnce(), Conns: w.Conns, Rate: w.Rate, Chosen: one.Ordinary, Apart: w.Apart,
+		Link: w.Link, Wait: w.Wait}
 }
 
 // asksCPU says whether an answer leads by CPU time. All of a sweep do if one does, or its ratios were of two things.

@@ -223,7 +223,7 @@ func (s Summary) said(stack string) string {
 		}
 	}
 	first(s.cpu(), func(l line) string {
-		if l.Rate == 0 {
+		if !l.AtRate() {
 			return ""
 		}
 		return fmt.Sprintf("At %s calls a second%s %s.", thousands(l.Rate), l.besides(), l.occupies(base))

@@ -13,7 +13,7 @@ import (
 // the same, so that they can be compared.
 func (s Summary) Tails() (all []Picture) {
 	waiting := s.where(func(a Answer) bool {
-		return a.Percentiles.P50.BaseNs > 0 && (a.GOMAXPROCS != 1 || a.StackLoad.Completed > 0)
+		return a.Percentiles.P50.BaseNs > 0 && (a.GOMAXPROCS != 1 || a.AtRate())
 	})
 	lo, hi := math.Inf(1), 0.0
 	for _, a := range waiting {

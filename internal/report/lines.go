@@ -48,9 +48,6 @@ func (s Summary) lines(detail bool) (all []line) {
 	return all
 }
 
-// Many tells whether several callers called at a time, each again at once.
-func (a Answer) many() bool { return a.BaseLoad.Completed == 0 && a.BaseMeans.InFlight > 1.5 }
-
 // line is what an answer says below a heading. It has no ratio if that is nothing.
 func (a Answer) line(heading string) line {
 	l := line{Led: Led{Answer: a}, heading: heading}
@@ -62,16 +59,16 @@ func (a Answer) line(heading string) line {
 		of(a.Waits(p), false)
 		l.Processes, l.Others = verdict.Counts{Planned: a.Processes.Planned, Counted: a.Processes.Counted}, 0
 	}
-	switch planned := a.BaseLoad.Completed > 0 || a.Rate > 0; {
+	switch {
 	case heading == cpuHeading || heading == clientHeading:
 		of(a.CPU, true)
-	case heading == waitHeading && (planned || a.many()):
+	case heading == waitHeading && (a.AtRate() || a.Many()):
 		waits(a.Percentiles.P50)
-	case heading == tailHeading && (planned || a.many()):
+	case heading == tailHeading && (a.AtRate() || a.Many()):
 		waits(a.Percentiles.P99)
-	case heading == timeHeading && !planned && !a.many():
+	case heading == timeHeading && !a.AtRate() && !a.Many():
 		of(a.Time, false)
-	case heading == rateHeading && a.many() && a.Time.Ratio > 0:
+	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
 		of(a.Time.Inverse(), false)
 		l.base, l.own, l.saved = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
 	}
@@ -89,7 +86,7 @@ func (l line) says() string {
 
 // does is the workload, with the rate that was found where its title has none.
 func (a Answer) does() string {
-	if a.Rate == 0 {
+	if !a.Chosen {
 		return a.Does
 	}
 	return strings.Replace(a.Does, "ordinary load", thousands(a.Rate)+" a second", 1)

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	text "text/template"
+	"time"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -62,19 +63,36 @@ type Plan struct {
 
 // Answer is about one stack at one workload.
 type Answer struct {
-	Workload   string  `json:"workload"`
-	Does       string  `json:"title"`
-	Value      string  `json:"value,omitempty"` // in a sweep: a number, or Saturated
-	GOMAXPROCS int     `json:"gomaxprocs"`
-	Stack      string  `json:"stack"`
-	Rate       float64 `json:"rate,omitzero"` // planned calls a second; 0 if callers call again at once
-	Leads      string  `json:"leads"`         // ByTime or ByCPU: the figure that the question asks for
+	Workload   string `json:"workload"`
+	Does       string `json:"title"`
+	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	Stack      string `json:"stack"`
+	Leads      string `json:"leads"` // ByTime or ByCPU: the figure that the question asks for
 
+	Wired
 	verdict.Answer
 
 	BaseFacts *Counts `json:"base_counts,omitempty"`
 	Facts     *Counts `json:"stack_counts,omitempty"`
 }
+
+// Wired is what surrounded the calls of an answer, as its workload asked for it.
+type Wired struct {
+	Callers int           `json:"callers,omitzero"`  // at a time; 0 in older results
+	Conns   int           `json:"conns,omitzero"`    // that each stack was asked for; 0 is as its library is wired
+	Rate    float64       `json:"rate,omitzero"`     // planned calls a second; 0 if callers call again at once
+	Chosen  bool          `json:"ordinary,omitzero"` // the run chose the rate
+	Apart   bool          `json:"apart,omitzero"`    // the server had a process of its own
+	Link    string        `json:"link,omitzero"`
+	Wait    time.Duration `json:"wait_ns,omitzero"` // of a handler
+}
+
+// AtRate tells whether calls were planned.
+func (w Wired) AtRate() bool { return w.Rate > 0 }
+
+// Many tells whether several callers called at a time, each again at once.
+func (w Wired) Many() bool { return w.Rate == 0 && w.Callers > 1 }
 
 // Counts are workload.Facts, per call but for Calls and Connections, by the names that files have.
 type Counts struct {

@@ -136,34 +136,34 @@ func TestPictureOfSweep(t *testing.T) {
 
 // A picture says of what machine and of which callers, connections and processes it is; what differs is left out.
 func TestWiring(t *testing.T) {
-	wired := func(workloads ...string) Summary {
+	wired := func(with Wired, workloads ...string) Summary {
 		s := swept()
 		for _, w := range workloads {
 			a := swept("5000 0.5").Answers[0]
 			a.Workload, a.BaseFacts, a.Facts = w, &Counts{Connections: 100}, &Counts{Connections: 1}
-			a.BaseLoad.Completed = 1
+			a.Wired, a.BaseLoad.Completed = with, 1
 			s.Answers = append(s.Answers, a)
 		}
 		s.Environment = []string{"date=2026-11-26", "go=go1.27.4", "cpu=AMD-EPYC", "cores=2"}
 		return s
 	}
-	apart := wired("apart.rate.1000", "apart.rate.5000", "apart.saturated")
+	apart := wired(Wired{Callers: 100, Apart: true}, "apart.rate.1000", "apart.rate.5000", "apart.saturated")
 	apart.Answers[2].Value, apart.Answers[2].BaseLoad.Completed = Saturated, 0
-	conns := wired("apart.callers.50.conns.5", "apart.callers.50.conns.20")
+	conns := wired(Wired{Callers: 50, Apart: true}, "apart.callers.50.conns.5", "apart.callers.50.conns.20")
 	conns.Answers[0].Facts, conns.Answers[0].BaseFacts = &Counts{Connections: 5}, &Counts{Connections: 5}
-	one := wired("rate.1000")
+	one := wired(Wired{Callers: 100}, "rate.1000")
 	one.Answers[0].Facts = nil
-	remote := wired("callers.1")
+	remote := wired(Wired{Callers: 1}, "callers.1")
 	remote.Remote = true
 	for want, s := range map[string]Summary{
 		"100 callers; JSON on 100 connections, gRPC on 1 connection; client and server in two processes": apart,
 		"50 callers; client and server in two processes":                                                 conns,
 		"100 callers; JSON on 100 connections; client and server in one process":                         one,
 		"1 caller; JSON on 100 connections, gRPC on 1 connection; servers in other programs":             remote,
-		"100 callers": wired("rate.1000", "apart.rate.5000"),
+		"100 callers": wired(Wired{Callers: 100}, "rate.1000", "apart.rate.5000"),
 	} {
 		if want == "100 callers" {
-			s.Answers[0].BaseFacts, s.Answers[0].Facts = nil, nil
+			s.Answers[0].BaseFacts, s.Answers[0].Facts, s.Answers[1].Apart = nil, nil, true
 		}
 		require.Equal(t, want, s.Wiring())
 	}

@@ -1,39 +1,28 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-)
-
-// rateCallers are the callers of a planned rate, and of what is saturated, where no flag says how many.
-const rateCallers = 100
-
-var (
-	callersIn = regexp.MustCompile(`\bcallers\.(\d+)|(\d+) callers`)
-	apartIn   = regexp.MustCompile(`(?:^|\.)apart(?:\.|$)`)
 )
 
 // Wiring says what surrounds the calls of a sweep: the callers, the connections of each stack, and the processes. It
 // leaves out what differs between answers, such as the connections in a sweep over connections. Callers and processes
-// are those of the flags that name the workload, and connections were counted.
+// are those of the workload, and connections were counted.
 func (s Summary) Wiring() string {
 	on := []string{alike(s.Answers, func(a Answer) string { return a.BaseFacts.on(s.Base) })}
 	for _, stack := range s.Stacks() {
 		on = append(on, alike(s.Of(stack), func(a Answer) string { return a.Facts.on(stack) }))
 	}
 	processes := alike(s.Answers, func(a Answer) string {
-		in := map[bool]string{true: "two processes", false: "one process"}[apartIn.MatchString(a.Workload)]
+		in := map[bool]string{true: "two processes", false: "one process"}[a.Apart]
 		return "client and server in " + in
 	})
 	if s.Remote {
 		processes = "servers in other programs"
 	}
-	callers := alike(s.Answers, func(a Answer) string { return several(a.Callers(), "caller") })
-	return joined("; ", callers, joined(", ", on...), processes)
+	called := alike(s.Answers, func(a Answer) string { return callers(a.Callers) })
+	return joined("; ", called, joined(", ", on...), processes)
 }
 
 // caption says where and when a run was measured, and with what around its calls.
@@ -55,16 +44,12 @@ func captions(machines []Machine) (all []string) {
 	return all
 }
 
-// Callers is how many callers there were at a time, as the workload's name or title says. No record has it otherwise.
-func (a Answer) Callers() int {
-	if found := callersIn.FindStringSubmatch(a.Workload + " " + a.Does); found != nil {
-		n, _ := strconv.Atoi(cmp.Or(found[1], found[2]))
-		return n
+// callers says how many there were, or nothing of an older result.
+func callers(n int) string {
+	if n == 0 {
+		return ""
 	}
-	if a.Value == Saturated || a.BaseLoad.Completed > 0 {
-		return rateCallers
-	}
-	return 1
+	return several(n, "caller")
 }
 
 // on says how many connections a stack had, or nothing if they were not counted.

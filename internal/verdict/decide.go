@@ -40,7 +40,7 @@ func Decide(plan Plan, processes []Process) Answer {
 	}
 	fails := a.fails(plan, len(processes))
 	silent := func(p Process) bool { return p.CPU.Ratio == 0 }
-	if len(kept) > 0 && kept[0].Loads[0].Completed > 0 { // the plan's time is the same for all
+	if plan.AtRate {
 		a.CPU, a.Percentiles = ofCPU.figure(plan, kept, fails), ofCPU.percentiles(kept)
 		return a
 	}
@@ -283,7 +283,7 @@ func (p Plan) Obeys(one Process) bool {
 	for arm, inFlight := range one.InFlight {
 		switch most := one.Most[arm]; {
 		case p.Callers == 0:
-		case one.Loads[arm].Completed > 0:
+		case p.AtRate:
 			if most > int64(p.Callers) || one.Loads[arm].Completed > 1+underWay {
 				return false
 			}

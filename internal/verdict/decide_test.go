@@ -468,7 +468,7 @@ func TestAtARate(t *testing.T) {
 		}
 		p.Loads[2].Switches = 8
 	}
-	a := Decide(Plan{NeedsCores: true}, all)
+	a := Decide(Plan{NeedsCores: true, AtRate: true}, all)
 	require.False(t, a.Time.There())
 	require.InDelta(t, 1.4, a.CPU.Ratio, 0.01)
 	require.Equal(t, []any{More, 3000.0}, []any{a.CPU.Verdict, a.CPU.BaseNs})
@@ -479,7 +479,7 @@ func TestAtARate(t *testing.T) {
 	for i := range all {
 		all[i].Loads[2].Completed = 0.9
 	}
-	a = Decide(Plan{NeedsCores: true}, all)
+	a = Decide(Plan{NeedsCores: true, AtRate: true}, all)
 	require.Equal(t, Undecided, a.CPU.Verdict)
 	require.Equal(t, Reason{Kind: NotCompleted, Found: 0.9, Needed: 0.98, Decides: LowerRate}, rounded(a.CPU.Reason))
 	require.InDelta(t, 1.4, a.CPU.Ratio, 0.01, "is shown")
@@ -525,7 +525,7 @@ func TestWaits(t *testing.T) {
 // A process whose calls under way can't be those of its callers doesn't count, however few are left, and another takes
 // its place.
 func TestLittlesLaw(t *testing.T) {
-	asks := Plan{Processes: 8, Callers: 20}
+	asks, planned := Plan{Processes: 8, Callers: 20}, Plan{Processes: 8, Callers: 20, AtRate: true}
 	for why, test := range map[string]struct {
 		plan   Plan
 		change func(*Process)
@@ -539,11 +539,11 @@ func TestLittlesLaw(t *testing.T) {
 		"half of a window beside others":       {asks, func(p *Process) { p.InFlight[2], p.Others = 10, 0.9 }, false},
 		"callers who don't tell":               {asks, func(p *Process) { p.InFlight = [3]float64{} }, true},
 		"a plan that doesn't ask":              {Plan{Processes: 8}, func(p *Process) { p.InFlight[2] = 1 }, true},
-		"at a rate, fewer than callers":        {asks, func(p *Process) { p.at(1, 3) }, true},
-		"at a rate, all callers at a moment":   {asks, func(p *Process) { p.at(1, 20) }, true},
-		"at a rate, one more than the callers": {asks, func(p *Process) { p.at(1, 21) }, false},
-		"at a rate, calls counted twice":       {asks, func(p *Process) { p.at(2, 20) }, false},
-		"at a rate, what an edge leaves":       {asks, func(p *Process) { p.at(1.04, 20) }, true},
+		"at a rate, fewer than callers":        {planned, func(p *Process) { p.at(1, 3) }, true},
+		"at a rate, all callers at a moment":   {planned, func(p *Process) { p.at(1, 20) }, true},
+		"at a rate, one more than the callers": {planned, func(p *Process) { p.at(1, 21) }, false},
+		"at a rate, calls counted twice":       {planned, func(p *Process) { p.at(2, 20) }, false},
+		"at a rate, what an edge leaves":       {planned, func(p *Process) { p.at(1.04, 20) }, true},
 	} {
 		p := Process{InFlight: [3]float64{20, 20, 20}, Ratios: Ratios{Copy: 1, Ratio: 1.4, ToCopy: 1.4},
 			Ns: [3]float64{100, 100, 140}}

@@ -53,7 +53,8 @@ type Plan struct {
 	CPUs       int  // of the machine; 0 asks nothing of what other programs left of them
 	Apart      bool // the server has a process of its own
 	Callers    int  // how many call at a time; 0 asks nothing of the calls under way
-	Chosen     bool // the run chose the rate of the calls that are planned
+	AtRate     bool // calls are planned, so CPU decides, and time is that of the plan
+	Chosen     bool // the run chose the rate
 
 	Margin float64 // of Same; 0 is the constant of that name
 }

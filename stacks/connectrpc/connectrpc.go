@@ -43,7 +43,7 @@ func JSON() rpcbench.Stack {
 // Gzip keeps the library's default compression: the client asks for gzip, and the server compresses every reply.
 func Gzip() rpcbench.Stack {
 	t := connectapi.Traits("1.1")
-	t.Compression = rpcbench.GzipReplies
+	t.Compression = rpcbench.CompressionGzipReplies
 	return connectapi.Stack("connectrpc.gzip", "connect/proto", t, nil)
 }
 

@@ -43,7 +43,7 @@ func JSON() rpcbench.Stack {
 // Gzip keeps the library's default compression: the client asks for gzip, and the server compresses every reply.
 func Gzip() rpcbench.Stack {
 	t := connectapi2.Traits("1.1")
-	t.Compression = rpcbench.GzipReplies
+	t.Compression = rpcbench.CompressionGzipReplies
 	return connectapi2.Stack("connectrpc2.gzip", "connect/proto", t)
 }
 

@@ -48,6 +48,6 @@ func TestUnixSockets(t *testing.T) {
 
 func BenchmarkCreateUser(b *testing.B) {
 	for _, s := range more.All() {
-		b.Run("stack="+s.Name, func(b *testing.B) { stacktest.Benchmark(b, rpcbench.Workload{}, s) })
+		b.Run("stack="+s.Name, func(b *testing.B) { stacktest.Benchmark(b, s, rpcbench.Workload{}) })
 	}
 }

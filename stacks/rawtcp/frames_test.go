@@ -224,14 +224,14 @@ func TestBadReplies(t *testing.T) {
 		kept bool // the connection
 	}{
 		{"the right one", right, "", true},
-		{"none", nil, rpcbench.Unavailable, false},
-		{"half a payload", right[:20], rpcbench.Unavailable, false},
-		{"a request", framed(t, createUser, sample()), rpcbench.Unavailable, false},
-		{"a length beyond the limit", header(done, rpcbench.MaxBody+1), rpcbench.Unavailable, false},
-		{"a payload that can't be decoded", append(header(done, 2), 0x12, 0x7f), rpcbench.Malformed, true},
+		{"none", nil, rpcbench.CodeUnavailable, false},
+		{"half a payload", right[:20], rpcbench.CodeUnavailable, false},
+		{"a request", framed(t, createUser, sample()), rpcbench.CodeUnavailable, false},
+		{"a length beyond the limit", header(done, rpcbench.MaxBody+1), rpcbench.CodeUnavailable, false},
+		{"a payload that can't be decoded", append(header(done, 2), 0x12, 0x7f), rpcbench.CodeMalformed, true},
 		{"the right one twice", append(right[:len(right):len(right)], right...), "", false},
-		{"an error that can't be decoded", append(header(failed, 1), 0xff), rpcbench.Malformed, true},
-		{"an error without a code", header(failed, 0), rpcbench.Internal, true},
+		{"an error that can't be decoded", append(header(failed, 1), 0xff), rpcbench.CodeMalformed, true},
+		{"an error without a code", header(failed, 0), rpcbench.CodeInternal, true},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			dials := 0

@@ -60,7 +60,7 @@ func FuzzFrame(f *testing.F) {
 		}
 		b, err := frame(kind, sent)
 		if !utf8.ValidString(email) || !utf8.ValidString(name) {
-			require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
+			require.Equal(t, rpcbench.CodeMalformed, rpcbench.CodeOf(err))
 			return
 		}
 		require.NoError(t, err)

@@ -83,7 +83,7 @@ func readPayload(r *bufio.Reader, size int64) ([]byte, error) {
 		if _, err := r.Discard(int(size)); err != nil {
 			return nil, err
 		}
-		return nil, &rpcbench.Error{Code: rpcbench.TooLarge, Message: fmt.Sprintf("a message of %d bytes", size)}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeTooLarge, Message: fmt.Sprintf("a message of %d bytes", size)}
 	}
 	if size > rpcbench.MaxAvatar+4096 {
 		var b bytes.Buffer
@@ -104,7 +104,7 @@ func decode(payload []byte, m proto.Message) error {
 
 // malformed returns an error with the text of err as its Message, which a reply can carry.
 func malformed(err error) error {
-	return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
+	return &rpcbench.Error{Code: rpcbench.CodeMalformed, Message: err.Error()}
 }
 
 // serve returns a function that answers the requests of one connection, until the connection ends, is idle for too long
@@ -235,7 +235,7 @@ func (c *conn) call(ctx context.Context, kind byte, request, reply proto.Message
 		return err
 	}
 	e := pb.API().ToError(failure)
-	e.Code = cmp.Or(e.Code, rpcbench.Internal)
+	e.Code = cmp.Or(e.Code, rpcbench.CodeInternal)
 	return e
 }
 

@@ -28,7 +28,7 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 			config.TLS = &tls.Config{ServerName: "rpcbench.test"}
 		}
 		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, rpcbench.Sample(0, 0))
-		require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+		require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err), err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "TLS on the server: %t", onServer)
 	}
 }
@@ -48,10 +48,10 @@ func TestConnectionIsKept(t *testing.T) {
 		want rpcbench.Code
 	}{
 		{"a call with a deadline", ctx, rpcbench.Sample(0, 0), ""},
-		{"an invalid user", ctx, rpcbench.User{}, rpcbench.Invalid},
-		{"a request that can't be encoded", ctx, badUTF8, rpcbench.Malformed},
-		{"a request that is too large", ctx, tooLarge, rpcbench.TooLarge},
-		{"a context that has ended before the call", ended, rpcbench.Sample(0, 0), rpcbench.Canceled},
+		{"an invalid user", ctx, rpcbench.User{}, rpcbench.CodeInvalid},
+		{"a request that can't be encoded", ctx, badUTF8, rpcbench.CodeMalformed},
+		{"a request that is too large", ctx, tooLarge, rpcbench.CodeTooLarge},
+		{"a context that has ended before the call", ended, rpcbench.Sample(0, 0), rpcbench.CodeCanceled},
 	} {
 		_, err := f.Users.CreateUser(c.ctx, c.user)
 		require.Equal(t, c.want, rpcbench.CodeOf(err), "%s: %v", c.what, err)
@@ -72,9 +72,9 @@ func TestDialEnds(t *testing.T) {
 		end  func(client rpcbench.Client, cancel func())
 		want rpcbench.Code
 	}{
-		{"the call is cancelled", func(_ rpcbench.Client, cancel func()) { cancel() }, rpcbench.Canceled},
+		{"the call is cancelled", func(_ rpcbench.Client, cancel func()) { cancel() }, rpcbench.CodeCanceled},
 		{"the client is closed", func(client rpcbench.Client, _ func()) { require.NoError(t, client.Close()) },
-			rpcbench.Unavailable},
+			rpcbench.CodeUnavailable},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			client := dial(t, rawtcp.New(), rpcbench.ClientConfig{DialContext: hangs})

@@ -61,7 +61,8 @@ func jsonOfProtobuf() codec.Codec {
 
 // zeroAndUTF8 returns the traits of a library that loses a negative zero and does not check UTF-8.
 func zeroAndUTF8(library string) codec.Traits {
-	return codec.Traits{Library: library, Lossy: []rpcbench.Loss{rpcbench.NegativeZero}, InvalidUTF8: rpcbench.Kept}
+	return codec.Traits{Library: library, Lossy: []rpcbench.Loss{rpcbench.LossNegativeZero},
+		InvalidUTF8: rpcbench.UTF8Kept}
 }
 
 // appended is protobuf.Codec with MarshalAppend into one buffer.

@@ -56,28 +56,29 @@ func All() []Row {
 	xmls := in(of[xmlstd.User](), of[xmlstd.Flex]()) // messages with bytes
 	jsonGzip := func() codec.Codec { return gzipped.New(jsonstd.Codec{}, rpcbench.MaxBody) }
 	return slices.Concat([]Row{
-		{"protobuf", kept(protobuf.Codec{}), protobufs, "nothing", reflection, rpcbench.Rejected},
-		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufs, "buffer", reflection, rpcbench.Rejected},
+		{"protobuf", kept(protobuf.Codec{}), protobufs, "nothing", reflection, rpcbench.UTF8Rejected},
+		{"protobuf.append", func() codec.Codec { return new(appended) }, protobufs, "buffer", reflection,
+			rpcbench.UTF8Rejected},
 		{"protobuf.delimited", func() codec.Codec { return new(delimited) }, protobufs, "buffer", reflection,
-			rpcbench.Rejected},
-		{"protobuf.vt", kept(vt{}), protobufs, "nothing", generated, rpcbench.Kept},
-		{"protojson", jsonOfProtobuf, protobufs, "nothing", reflection, rpcbench.Rejected},
-		{"json", kept(jsonstd.Codec{}), plain, "nothing", reflection, rpcbench.Replaced},
-		{"json.stream", func() codec.Codec { return new(jsonStream) }, plain, "buffer", reflection, rpcbench.Replaced},
-		{"json.gzip", jsonGzip, plain, "compressors", reflection, rpcbench.Replaced},
+			rpcbench.UTF8Rejected},
+		{"protobuf.vt", kept(vt{}), protobufs, "nothing", generated, rpcbench.UTF8Kept},
+		{"protojson", jsonOfProtobuf, protobufs, "nothing", reflection, rpcbench.UTF8Rejected},
+		{"json", kept(jsonstd.Codec{}), plain, "nothing", reflection, rpcbench.UTF8Replaced},
+		{"json.stream", func() codec.Codec { return new(jsonStream) }, plain, "buffer", reflection, rpcbench.UTF8Replaced},
+		{"json.gzip", jsonGzip, plain, "compressors", reflection, rpcbench.UTF8Replaced},
 	}, jsonV2(), []Row{
-		{"jsoniter", kept(jsoniter.Compatible()), plain, "nothing", reflection, rpcbench.Kept},
-		{"jsoniter.fastest", kept(jsoniter.Fastest()), plain, "nothing", reflection, rpcbench.Kept},
-		{"goccy", goccyJSON, plain, "nothing", reflection, rpcbench.Replaced},
-		{"xml", kept(xmlstd.Codec{}), xmls, "nothing", reflection, rpcbench.Rejected},
-		{"msgpack", messagePack, plain, "nothing", reflection, rpcbench.Kept},
-		{"msgpack.generated", kept(msgp.Codec{}), msgps, "nothing", generated, rpcbench.Kept},
+		{"jsoniter", kept(jsoniter.Compatible()), plain, "nothing", reflection, rpcbench.UTF8Kept},
+		{"jsoniter.fastest", kept(jsoniter.Fastest()), plain, "nothing", reflection, rpcbench.UTF8Kept},
+		{"goccy", goccyJSON, plain, "nothing", reflection, rpcbench.UTF8Replaced},
+		{"xml", kept(xmlstd.Codec{}), xmls, "nothing", reflection, rpcbench.UTF8Rejected},
+		{"msgpack", messagePack, plain, "nothing", reflection, rpcbench.UTF8Kept},
+		{"msgpack.generated", kept(msgp.Codec{}), msgps, "nothing", generated, rpcbench.UTF8Kept},
 	})
 }
 
 // More returns the codecs of libraries that the tables leave out. Most are in [All] by another library of their format.
 func More() []Row {
-	return append(ofSonic(), Row{"cbor", kept(fxCBOR()), in(), "nothing", reflection, rpcbench.Rejected})
+	return append(ofSonic(), Row{"cbor", kept(fxCBOR()), in(), "nothing", reflection, rpcbench.UTF8Rejected})
 }
 
 // kept returns a New for a codec without state.

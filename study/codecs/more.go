@@ -10,16 +10,16 @@ import (
 
 // sonicJSON is sonic.Marshal and sonic.Unmarshal, which neither sort maps nor escape HTML. Unmarshal copies the whole
 // body once, and the strings of a value share that copy.
-func sonicJSON() codec.Codec { return sonicOf(sonic.ConfigDefault, rpcbench.Kept) }
+func sonicJSON() codec.Codec { return sonicOf(sonic.ConfigDefault, rpcbench.UTF8Kept) }
 
 // sonicStd is sonic.ConfigStd, which does what encoding/json does.
-func sonicStd() codec.Codec { return sonicOf(sonic.ConfigStd, rpcbench.Replaced) }
+func sonicStd() codec.Codec { return sonicOf(sonic.ConfigStd, rpcbench.UTF8Replaced) }
 
 // sonicOf declares that JSON lacks NaN and infinities, and that omitempty leaves out a negative zero.
 func sonicOf(api sonic.API, utf8 rpcbench.UTF8) codec.Codec {
 	return library{"application/json", api.Marshal, api.Unmarshal, codec.Traits{
 		Library:     "github.com/bytedance/sonic",
-		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
+		Lossy:       []rpcbench.Loss{rpcbench.LossNegativeZero, rpcbench.LossNaN, rpcbench.LossInfinities},
 		InvalidUTF8: utf8,
 	}}
 }
@@ -30,7 +30,7 @@ func sonicOf(api sonic.API, utf8 rpcbench.UTF8) codec.Codec {
 func fxCBOR() codec.Codec {
 	return library{"application/cbor", cbor.Marshal, cbor.Unmarshal, codec.Traits{
 		Library:     "github.com/fxamacker/cbor/v2",
-		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN},
-		InvalidUTF8: rpcbench.Kept,
+		Lossy:       []rpcbench.Loss{rpcbench.LossNegativeZero, rpcbench.LossNaN},
+		InvalidUTF8: rpcbench.UTF8Kept,
 	}}
 }

@@ -15,7 +15,7 @@ func TestMoreConform(t *testing.T) {
 	for _, row := range codecs.More() {
 		t.Run(row.Name, func(t *testing.T) {
 			s := httpapi.Stack("http"+row.Name, "http/"+row.Name, row.New(), binding.Plain(), httpapi.Options{})
-			if s.Traits.InvalidUTF8 == rpcbench.Kept { // by the encoder: the other side decides
+			if s.Traits.InvalidUTF8 == rpcbench.UTF8Kept { // by the encoder: the other side decides
 				s.Traits.InvalidUTF8 = row.Decodes
 			}
 			stacktest.Conformance(t, s)

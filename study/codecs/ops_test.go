@@ -91,7 +91,7 @@ func native(form codecs.Form, plain any) any {
 func (o *ops) requireEqual(t testing.TB, want, got any) {
 	t.Helper()
 	off := 0.0
-	if slices.Contains(o.Codec.Traits().Lossy, rpcbench.FloatDigits) {
+	if slices.Contains(o.Codec.Traits().Lossy, rpcbench.LossFloatDigits) {
 		off = 1e-6 // what six digits leave
 	}
 	require.Empty(t, differ("", reflect.ValueOf(want), reflect.ValueOf(got), off))

@@ -64,11 +64,11 @@ func TestInvalidUTF8(t *testing.T) {
 		became := func(text, escape string, err error) rpcbench.UTF8 {
 			switch {
 			case err != nil:
-				return rpcbench.Rejected
+				return rpcbench.UTF8Rejected
 			case strings.Contains(text, corpus.InvalidUTF8):
-				return rpcbench.Kept
+				return rpcbench.UTF8Kept
 			case strings.Contains(text, "in\ufffdvalid") || strings.Contains(text, escape):
-				return rpcbench.Replaced
+				return rpcbench.UTF8Replaced
 			}
 			return rpcbench.UTF8(fmt.Sprintf("%q", text))
 		}

@@ -8,5 +8,5 @@ import (
 )
 
 func jsonV2() []Row {
-	return []Row{{"json.v2", kept(jsonv2.Codec{}), in(), "nothing", reflection, rpcbench.Rejected}}
+	return []Row{{"json.v2", kept(jsonv2.Codec{}), in(), "nothing", reflection, rpcbench.UTF8Rejected}}
 }

@@ -276,7 +276,7 @@ func (c *claims) Connections(claim int, many, few, stack string, said claimed) s
 		fail("%s has no calls a second of %s at %s and %s", c.dir, stack, many, few)
 	}
 	words := fmt.Sprintf("calls a second, %s on more connections/fewer", report.Label(stack))
-	of := fmt.Sprintf("%d callers, %d/%d", more.Callers(), more.Facts.Connections, one.Facts.Connections)
+	of := fmt.Sprintf("%d callers, %d/%d", more.Callers, more.Facts.Connections, one.Facts.Connections)
 	return c.add(claim, words, of, s, inverse(apart(limits(more), limits(one))), said)
 }
 

@@ -34,7 +34,9 @@ func TestRecords(t *testing.T) {
 			require.NoError(t, s.Text(&text, width, false, width == 100))
 			require.NotRegexp(t, `NaN|Inf|nil`, text.String(), path)
 			for line := range strings.Lines(text.String()) {
-				require.LessOrEqual(t, utf8.RuneCountInString(line), width+1, "%s\n%s", path, line)
+				if len(strings.Fields(line)) > 1 { // a name of two stacks alone may be longer
+					require.LessOrEqual(t, utf8.RuneCountInString(line), width+1, "%s\n%s", path, line)
+				}
 			}
 		}
 		require.NoError(t, s.HTML(io.Discard))

@@ -55,20 +55,30 @@ func (names renamed) of(old any) object {
 	return to
 }
 
-// read reads what a run left in a folder, of this release or of release 2.
+// read reads what a run left in a folder, of this release or of release 2, and completes what is older.
 func read(dir string) (s report.Summary, err error) {
 	var of struct{ Release int }
 	data, err := os.ReadFile(filepath.Join(dir, "summary.json"))
-	if err != nil || json.Unmarshal(data, &of) != nil || of.Release != 2 {
-		return report.Read(dir)
+	if err == nil && json.Unmarshal(data, &of) == nil && of.Release == 2 {
+		s, err = read2(dir, string(data))
+	} else {
+		s, err = report.Read(dir)
 	}
-	text, err := release2(string(data))
+	for i := range s.Answers {
+		complete(&s.Answers[i])
+	}
+	return s, err
+}
+
+func read2(dir, data string) (s report.Summary, err error) {
+	text, err := release2(data)
 	if err == nil {
 		s, err = report.Parse(dir, text)
 	}
 	if err == nil {
-		data, err = os.ReadFile(filepath.Join(dir, "bench.txt"))
-		s.Raw = string(data)
+		var raw []byte
+		raw, err = os.ReadFile(filepath.Join(dir, "bench.txt"))
+		s.Raw = string(raw)
 	}
 	return s, err
 }

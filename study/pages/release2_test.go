@@ -96,6 +96,10 @@ func TestNamesOfRelease2(t *testing.T) {
 			"encode":{"ns":5,"lo":6,"hi":7},"decode":{"ns":8,"lo":9,"hi":10}}]}}`
 		c.want.Workload, c.want.Does, c.want.Value, c.want.GOMAXPROCS = "small", "a small call", "5", 2
 		c.want.Stack, c.want.Rate, c.want.Facts = "x", 500, counts
+		c.want.Callers, c.want.Apart = 100, true
+		if c.want.BaseLoad.Completed == 0 {
+			c.want.Callers = 1
+		}
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bench.txt"), nil, 0o600))

@@ -147,8 +147,9 @@ func TestWiring(t *testing.T) {
 		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1×1; 1; –"},
 		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
 	} {
+		complete(&c.answer)
 		a := c.answer.Led()
-		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers())+"; "+onConnections(a), reason)
+		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers)+"; "+onConnections(a), reason)
 	}
 	for cores, want := range map[int]string{1: "", 2: "3.00"} {
 		a := report.Answer{GOMAXPROCS: cores}

@@ -17,7 +17,7 @@ var ofProcs = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
 
 // does is what a call is, with the rate that its run found for it. The title of another has it.
 func does(a report.Led) string {
-	if a.Rate > 0 && !strings.Contains(a.Does, " a second") {
+	if a.Chosen {
 		return a.Does + ": " + grouped(a.Rate) + " a second"
 	}
 	return a.Does
@@ -25,7 +25,7 @@ func does(a report.Led) string {
 
 // processes is in how many processes client and server were.
 func processes(a report.Led) int {
-	return map[bool]int{true: 2, false: 1}[a.BaseMeans.ServerCPUNs > 0]
+	return map[bool]int{true: 2, false: 1}[a.Apart]
 }
 
 // place is the cell of a column "processes×cores", which tells rows of two wirings apart.
@@ -133,7 +133,7 @@ func count(n any, name string) string {
 func ways(base string, all []report.Led) (said []string) {
 	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
 	for _, a := range all {
-		on := count(fmt.Sprint(a.Callers()), "caller")
+		on := count(fmt.Sprint(a.Callers), "caller")
 		switch {
 		case !counted:
 		case a.BaseFacts.Connections == a.Facts.Connections:

@@ -56,7 +56,7 @@ func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.P
 func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
 	plan.NeedsCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
-	plan.Callers, plan.Chosen = c.Spec.Workload.AtOnce(), c.Ordinary
+	plan.Callers, plan.AtRate, plan.Chosen = c.Spec.Workload.AtOnce(), c.Spec.Workload.Rate > 0, c.Ordinary
 	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used
 	// is of all.
 	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() {

@@ -103,7 +103,7 @@ func TestHangingContestant(t *testing.T) {
 		f := g.Arms[1].open.Load().Fixture
 		for { // as a call does that waits for a server
 			if _, err := f.Users.CreateUser(context.Background(),
-				rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.Unavailable {
+				rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.CodeUnavailable {
 				return err
 			}
 		}

@@ -95,7 +95,7 @@ type Server struct {
 // Start starts this program as a child, which must call [Serve], to serve the stack of that name, or the one whose
 // server a crossed stack has. The child has the current GOMAXPROCS of this process. ctx bounds the start.
 func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*Server, error) {
-	s, asked := &Server{}, service{Stack: cmp.Or(stack.Cross.Server, stack.Name), TLS: config.TLS,
+	s, asked := &Server{}, service{Stack: cmp.Or(stack.CrossedFrom.Server, stack.Name), TLS: config.TLS,
 		Wait: config.Wait}
 	if config.Unix { // in a folder of this process, which outlives a child that is killed
 		folder, err := os.MkdirTemp("", "rpcbench")

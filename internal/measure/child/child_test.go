@@ -301,7 +301,7 @@ func TestFailures(t *testing.T) {
 		{"work injected by name", named("grpcprotobuf+work=24h"),
 			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main takes all stacks`},
 		{"no server can be made, which of a crossed stack is the other one's",
-			rpcbench.Stack{Name: "crossed", Cross: rpcbench.Crossed{Client: "httpjson", Server: "noserver"}},
+			rpcbench.Stack{Name: "crossed", CrossedFrom: rpcbench.Sides{Client: "httpjson", Server: "noserver"}},
 			"server process: noserver: server: odd"},
 		{"a child that ends", named("exits"), "server process: exit status 3"},
 		{"a child that panics, whose trace would fill pages", named("panics"),
@@ -348,7 +348,7 @@ func TestAChildThatDies(t *testing.T) {
 	require.EqualError(t, err, "server process: signal: killed")
 	gone(t, s.process.cmd.Process.Pid)
 	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
-	require.Equal(t, rpcbench.Unavailable, rpcbench.CodeOf(err), err)
+	require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err), err)
 	require.NoError(t, f.Close())
 	require.EqualError(t, s.Close(), "server process: signal: killed")
 }

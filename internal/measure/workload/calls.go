@@ -91,7 +91,7 @@ func (p *prepared) echo(client rpcbench.Client, m *rpcbench.Flex) (rpcbench.Call
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("echo: %w", errors.ErrUnsupported)
-	case m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, rpcbench.FloatDigits):
+	case m.Double != 0 && slices.Contains(p.fixture.Stack.Traits.Lossy, rpcbench.LossFloatDigits):
 		return nil, fmt.Errorf("the digits of the message's floats: %w", errors.ErrUnsupported)
 	}
 	return echoer.PrepareEcho(m)
@@ -115,7 +115,7 @@ func breakRule(u *rpcbench.User, i int) rpcbench.Violation {
 // refused returns nil if err says that the call was refused for broken alone.
 func refused(err error, broken rpcbench.Violation) error {
 	e, ok := errors.AsType[*rpcbench.Error](err)
-	if !ok || e.Code != rpcbench.Invalid || len(e.Violations) != 1 || e.Violations[0] != broken {
+	if !ok || e.Code != rpcbench.CodeInvalid || len(e.Violations) != 1 || e.Violations[0] != broken {
 		return fmt.Errorf("an invalid user must be refused for %v, got: %v", broken, err)
 	}
 	return nil

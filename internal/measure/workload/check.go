@@ -49,9 +49,9 @@ const (
 // Unseen says what the suite can't see of a stack, because of Traits.Varies. It is "" if that is nothing.
 func Unseen(s rpcbench.Stack) string {
 	switch s.Traits.Varies {
-	case rpcbench.Numbered:
+	case rpcbench.VariesNumbered:
 		return s.Name + " numbers its requests: no test sees whether the numbered part, of up to 64 bytes, holds more"
-	case rpcbench.Masked:
+	case rpcbench.VariesMasked:
 		return s.Name + " masks its requests: no test reads them, only their lengths and the replies"
 	}
 	return ""

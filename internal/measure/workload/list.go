@@ -63,6 +63,7 @@ func All() []Planned {
 		{Name: "drawn-load", Title: "sizes as services send, ordinary load", Payload: Drawn, Apart: true},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Payload: "flex.complex", Procs: 1},
 		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Payload: "flex.10kB", Procs: 1},
+		{Name: "bytes-800B", Title: "800 B of bytes (1.1 kB as JSON)", Payload: "800B", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: "1kB", Procs: 1},
 		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: "10kB", Procs: 1},
 		{Name: "bytes-100kB", Title: "100 kB of bytes (133 kB as JSON)", Payload: "100kB", Procs: 1},

@@ -24,10 +24,19 @@ import (
 type Check struct {
 	Name      string
 	ClearOnly bool // skip the check over TLS, where it can't read the wire or would find nothing new
-	waits     bool // spends its time waiting, so that Together makes the check beside others
+	place     place
 	run       func(Subject)
 	Proves    string // what a stack that passes does, and what the check does not see
 }
+
+// place says beside what Together makes a check.
+type place int
+
+const (
+	byItself place = iota // reads the process as a whole, or counts what a busy machine or another server changes
+	inTurn                // beside those that wait, and one after the other
+	waiting               // spends its time waiting: beside all that are not made by themselves
+)
 
 // Checks returns all checks in the order in which they run.
 func Checks() []Check { return slices.Concat(ofBytes(), ofOutcomes()) }
@@ -35,59 +44,59 @@ func Checks() []Check { return slices.Concat(ofBytes(), ofOutcomes()) }
 // ofBytes are the checks of what crosses the wire, and of who does the work.
 func ofBytes() []Check {
 	return []Check{
-		{"declared", true, false, declared,
+		{"declared", true, byItself, declared,
 			"Name, Protocol and Traits have allowed values."},
-		{"connections", false, false, connections,
+		{"connections", false, byItself, connections,
 			"The server accepts as many connections as Conns says, all opened by DialContext, on the loopback " +
 				"interface, with one caller and many, small payloads and large. A multiplexed stack uses each of them. With " +
 				"Traits.Reconnects as many as the client needs."},
-		{"shared", true, false, watched(shared),
+		{"shared", true, byItself, watched(shared),
 			"Of two calls that share a connection the second request is sent before the first reply, unless " +
 				"Traits.Turns says otherwise. What else waits for its turn is not seen. With Traits.Reconnects a second " +
 				"call opens a connection where one is to be held."},
-		{"traffic", false, false, watched(traffic),
+		{"traffic", false, byItself, watched(traffic),
 			"The name of each call's user is in the bytes of the request and of the reply; over TLS in neither. With " +
 				"Traits.Varies masked it is in the reply alone. A prepared call crosses the connection each time, some " +
 				"hundred times."},
-		{"codec", true, false, bare(codecRan),
+		{"codec", true, byItself, bare(codecRan),
 			"Functions of Traits.Codec allocate at least once per call in client and server, and those of no other " +
 				"codec do; likewise Traits.ClientLibraries and Traits.ServerLibraries. Code that does not allocate is " +
 				"not seen. Of objects below 16 bytes some are seen: a message that has no other does not tell. What a handler of " +
 				"somebody's own allocates is left out."},
-		{"repeats", true, false, func(s Subject) { failing(s, bare(repeats), watched(keptRequests)) },
+		{"repeats", true, byItself, func(s Subject) { failing(s, bare(repeats), watched(keptRequests)) },
 			"Encoding and decoding are done anew for a user that was sent before, and by a Call as by CreateUser, also " +
 				"after a hundred calls. A kept value is not seen if the codec allocates as much without it, as where a server " +
 				"clears the value that it decodes into and uses it again. A value kept by a single Call is not seen if the " +
 				"transport's library calls the codec."},
-		{"validation", true, false, bare(ofUsersAlone(validation)),
+		{"validation", true, byItself, bare(ofUsersAlone(validation)),
 			"The server validates each user once, with NewValidator; the client does not. No check sees other work " +
 				"that does not allocate: compare the stack's time with a direct use of its library."},
-		{"changed replies", true, false, changedReplies,
-			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
-				"can be read."},
-		{"replies in another order", true, false, watched(otherOrder),
+		{"replies in another order", true, byItself, watched(otherOrder),
 			"A Call decodes replies: the right one with two fields in another order is right too, and the codec " +
 				"allocates as much for either. Needs JSON or protobuf that can be read."},
-		{"one request", true, false, watched(oneRequest),
+		{"one request", true, byItself, watched(oneRequest),
 			"CreateUser and Call send the same request, but for what Traits.Varies says. With Traits.Leased both send the " +
 				"same message on one stream. Needs HTTP."},
-		{"protocol", false, false, watched(protocol),
+		{"protocol", false, byItself, watched(protocol),
 			"The HTTP version is the declared one. Over TLS it is TLS 1.3, and the client verifies the certificate. " +
 				"Masked bytes that are not HTTP are not read."},
-		{"compression", true, false, watched(compression),
+		{"compression", true, byItself, watched(compression),
 			"64 kB that compress well take 64 kB each way unless Traits.Compression says otherwise. Headers agree with " +
 				"it, and with Traits.AsksGzip."},
-		{"headers", true, false, headers,
+		{"headers", true, byItself, headers,
 			"Each call carries Config.Headers, with a traceparent of its own. Without Config.Headers it carries none " +
 				"of them. With Traits.Traced each call carries the traceparent of its span."},
-		{"late", false, false, late,
+		{"late", false, byItself, late,
 			fmt.Sprintf("After %d calls with one fixture, over TLS %d, a stack does what it did at first: codec, validation, "+
 				"headers and waits are those of their checks, and nothing is kept. No TLS connection of any check resumes a "+
 				"session. What begins later is not seen, nor what a single Call keeps, or a handler of somebody's own does.",
 				LateCalls, LateCalls/4)},
-		{"header limit", true, true, headerLimit,
+		{"changed replies", true, inTurn, changedReplies,
+			"A Call compares every field of the reply with what was asked, and does not ask twice. Needs bytes that " +
+				"can be read."},
+		{"header limit", true, waiting, headerLimit,
 			"Headers of a quarter of MaxHeader pass, those of twice MaxHeader do not."},
-		{"body limit", true, false, watched(ofUsersAlone(bodyLimit)),
+		{"body limit", true, byItself, watched(ofUsersAlone(bodyLimit)),
 			"A body a little smaller than MaxBody is read, and one a little larger is TooLarge. Needs bytes that can " +
 				"be read."},
 	}
@@ -96,44 +105,44 @@ func ofBytes() []Check {
 // ofOutcomes are the checks of what callers get, and when.
 func ofOutcomes() []Check {
 	return []Check{
-		{"hostile values", false, false, bare(ofUsersAlone(hostileValues)),
+		{"hostile values", false, inTurn, bare(ofUsersAlone(hostileValues)),
 			"Values on which encoders differ come back as they were sent, unless Traits.Lossy names them. Invalid " +
 				"UTF-8 becomes what Traits.InvalidUTF8 says."},
-		{"echo", false, false, watched(ofUsersAlone(echo)),
+		{"echo", false, inTurn, watched(ofUsersAlone(echo)),
 			"Values on which encoders differ come back in the message of an Echoer too, and its Call compares the " +
 				"reply. A client that Cross joined to a server without echo is skipped."},
-		{"streams", false, false, streams,
+		{"streams", false, byItself, streams,
 			"The calls of a stream cross the wire in one request, in order, on the declared connections, and Close " +
 				"leaves nothing behind."},
-		{"ended streams", false, false, endedStreams,
+		{"ended streams", false, byItself, endedStreams,
 			"A stream ends with its context, its connection or a user that is refused, with the error of a single " +
 				"call, and leaves nothing behind."},
-		{"changed stream replies", true, false, watched(changedStreamReplies),
+		{"changed stream replies", true, inTurn, watched(changedStreamReplies),
 			"A stream's Call compares every field of the reply, and the stream stays open and in step."},
-		{"outcomes", false, false, watched(func(f *session) { f.outcomes(single()) }),
+		{"outcomes", false, byItself, watched(func(f *session) { f.outcomes(single()) }),
 			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
 				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
 				"A body that is too large may cost one."},
-		{"wait", true, true, waits,
+		{"wait", true, waiting, waits,
 			"A handler waits for ServerConfig.Wait before it answers: in a call, in an echo and on a stream, many side by " +
 				"side, and not for a user who is refused."},
-		{"deadline", false, true, func(s Subject) { s.interruptedCalls(rpcbench.DeadlineExceeded) },
+		{"deadline", false, waiting, func(s Subject) { s.interruptedCalls(rpcbench.CodeDeadlineExceeded) },
 			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
-		{"cancel", false, false, func(s Subject) { s.interruptedCalls(rpcbench.Canceled) },
+		{"cancel", false, inTurn, func(s Subject) { s.interruptedCalls(rpcbench.CodeCanceled) },
 			"A call whose context is cancelled ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},
-		{"unavailable", false, false, unavailable,
+		{"unavailable", false, byItself, unavailable,
 			"A server that can't be reached, or that breaks the connection, has the code Unavailable."},
-		{"neighbours", false, false, neighbours,
+		{"neighbours", false, byItself, neighbours,
 			"Two fixtures of the stack answer their own clients, and the end of one leaves the other."},
-		{"limits", false, true, limits,
+		{"limits", false, waiting, limits,
 			"The server, not its client, ends an idle connection after IdleTimeout, and one without a request after " +
 				"HeaderTimeout. The suite does not check how long a body may take."},
-		{"close", false, false, closed,
+		{"close", false, byItself, closed,
 			"Close of the client, of the server or of both ends the connections, and calls after it fail. Close of " +
 				"both ends every goroutine but those of Traits.Background."},
-		{"patience", true, true, watched(patience),
+		{"patience", true, waiting, watched(patience),
 			"A call that the server answers after half a second succeeds: the client has no shorter timeout of its own. " +
 				"With -long that takes five seconds."},
 	}
@@ -220,30 +229,39 @@ func (c Check) Run(s Subject) error {
 	})
 }
 
-// Together returns a function that makes a check of one of the subjects. Asked for a check that waits, it makes all of
-// those, of all subjects, beside each other and beside no other check. It makes them once.
+// Together returns a function that makes a check of one of the subjects. Checks with a place beside others are made
+// when the first of them is asked for, of all subjects, and once. Any other is made when it is asked for.
 func Together(subjects ...Subject) (run func(Check, Subject) error) {
 	type key struct {
 		check string
 		tls   bool
 	}
 	var errs sync.Map
-	waited := sync.OnceFunc(func() {
+	beside := sync.OnceFunc(func() {
 		var group sync.WaitGroup
+		defer group.Wait()
+		var turns []func()
 		for _, s := range subjects {
 			for _, c := range Checks() {
-				if c.waits && !(c.ClearOnly && s.TLS) {
-					group.Go(func() { errs.Store(key{c.Name, s.TLS}, c.Run(s)) })
+				check := func() { errs.Store(key{c.Name, s.TLS}, c.Run(s)) }
+				switch {
+				case c.ClearOnly && s.TLS:
+				case c.place == waiting:
+					group.Go(check)
+				case c.place == inTurn:
+					turns = append(turns, check)
 				}
 			}
 		}
-		group.Wait()
+		for _, check := range turns {
+			check()
+		}
 	})
 	return func(c Check, s Subject) error {
-		if !c.waits {
+		if c.place == byItself {
 			return c.Run(s)
 		}
-		waited()
+		beside()
 		result, _ := errs.Load(key{c.Name, s.TLS})
 		err, _ := result.(error)
 		return err
@@ -280,7 +298,7 @@ func (s Subject) patience() time.Duration { return min(10*time.Second, s.limit()
 func (s Subject) readable() bool { return !s.TLS && s.Stack.Traits.Compression == "" }
 
 // masked says whether no byte of a request's user can be read.
-func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Masked }
+func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.VariesMasked }
 
 // session is a fixture under check.
 type session struct {
@@ -325,7 +343,7 @@ func likely(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed): // this fixture has closed nothing yet
 		return fmt.Errorf("%w: is something shared, such as a transport, with a client that was closed before?", err)
-	case rpcbench.CodeOf(err) == rpcbench.Internal && strings.Contains(err.Error(), "wrong reply"):
+	case rpcbench.CodeOf(err) == rpcbench.CodeInternal && strings.Contains(err.Error(), "wrong reply"):
 		return fmt.Errorf("%w: is a value shared, such as the one that replies are decoded into?", err)
 	}
 	return err

@@ -22,7 +22,6 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
@@ -64,7 +63,7 @@ func handled(h handle, equal func(want, got string) bool) (
 // handledStacks are all that serve a method of one's own.
 func handledStacks(h handle, equal func(want, got string) bool) []rpcbench.Stack {
 	m, pb := handled(h, equal)
-	return []rpcbench.Stack{httpjson.Of(m), httpjson.DefaultOf(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
+	return []rpcbench.Stack{httpjson.Of(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
 		grpcprotobuf.Of(pb), connectrpc.Of(pb), connectrpc2.Of(pb)}
 }
 
@@ -138,15 +137,20 @@ func busy(t *testing.T) handle {
 
 // TestHandleConformance: a stack is judged by what it does itself, and not by what its handler does. Checks that read
 // allocations, connections and goroutines could take one for the other. The others are made of one family, and of all
-// with -long.
+// with -long. Profiles are not taken under the race detector.
 func TestHandleConformance(t *testing.T) {
 	for _, s := range families(handledStacks(busy(t), same)) {
 		t.Run(s.Name, func(t *testing.T) {
-			if long() || s.Name == "httpjson" {
+			switch isWhole := long() || s.Name == "httpjson"; {
+			case isWhole && raced():
+				checked(t, s, unprofiled()...)
+			case isWhole:
 				stacktest.Conformance(t, s)
-				return
+			case raced():
+				checked(t, s, "connections", "traffic", "neighbours", "close")
+			default:
+				checked(t, s, "connections", "traffic", "codec", "replies in another order", "neighbours", "close")
 			}
-			checked(t, s, "connections", "traffic", "codec", "replies in another order", "neighbours", "close")
 		})
 	}
 }
@@ -176,7 +180,7 @@ func TestFaultsBesideAHandler(t *testing.T) {
 		"repeats": httpapi.Of("httpjson", "http/json", binding.Format{Codec: keeping{kept: new(sync.Map)},
 			Sorted: json.Marshal, Clone: binding.Clone}, m, api.FromError, api.ToError, httpapi.Options{}),
 	} {
-		if check != "changed replies" && strings.Contains(environ.Build(), "-race") {
+		if check != "changed replies" && raced() {
 			continue // the race detector drops objects from pools at random
 		}
 		err := run(check, s)
@@ -207,7 +211,7 @@ func TestAnswersThatVary(t *testing.T) {
 		} {
 			t.Run(s.Name+"/"+check, func(t *testing.T) {
 				pools := check != "traffic" && check != "changed replies"
-				if pools && strings.Contains(environ.Build(), "-race") {
+				if pools && raced() {
 					t.Skip("the race detector drops objects from pools at random")
 				}
 				if says == "" && check != allocations[s.Name] && !long() {

@@ -94,7 +94,7 @@ func (f *session) lateWaits(wait time.Duration) {
 		must(waited(wait, f.create(u)), "CreateUser")
 	}
 	if !f.s.own() {
-		wantError(f.prepare(rpcbench.User{})(context.Background()), rpcbench.Invalid, "a user who breaks rules")
+		wantError(f.prepare(rpcbench.User{})(context.Background()), rpcbench.CodeInvalid, "a user who breaks rules")
 	}
 }
 

@@ -46,12 +46,12 @@ func declared(s Subject) {
 		"Traits.Turns is of a connection that several callers share: set Multiplexed too, or leave Turns out")
 	allowed(t.HTTP, "Traits.HTTP", "", "1.1", "2")
 	allowed(t.HTTPOverTLS, "Traits.HTTPOverTLS", "", "2")
-	allowed(t.Compression, "Traits.Compression", "", rpcbench.Gzip, rpcbench.GzipReplies)
+	allowed(t.Compression, "Traits.Compression", "", rpcbench.CompressionGzip, rpcbench.CompressionGzipReplies)
 	allowed(t.Traced, "Traits.Traced", "", "sampled", "unsampled")
-	allowed(t.Varies, "Traits.Varies", "", rpcbench.Numbered, rpcbench.Masked)
-	failIf(t.Varies == rpcbench.Numbered && t.HTTP == "",
+	allowed(t.Varies, "Traits.Varies", "", rpcbench.VariesNumbered, rpcbench.VariesMasked)
+	failIf(t.Varies == rpcbench.VariesNumbered && t.HTTP == "",
 		"Traits.Varies is numbered, and requests that are not HTTP are not compared: leave it out")
-	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.Rejected, rpcbench.Replaced, rpcbench.Kept)
+	allowed(t.InvalidUTF8, "Traits.InvalidUTF8", rpcbench.UTF8Rejected, rpcbench.UTF8Replaced, rpcbench.UTF8Kept)
 	for _, name := range t.Lossy {
 		ofFlexes := slices.ContainsFunc(corpus.Flexes(), func(c corpus.Flex) bool { return c.Name == name })
 		failIf(!ofUsers(name) && !ofFlexes, "Traits.Lossy names %q, which is no constant of type rpcbench.Loss", name)
@@ -84,10 +84,10 @@ func hostileValues(f *session) {
 	reply, err = f.Users.CreateUser(context.Background(), u)
 	declared, want := f.Stack.Traits.InvalidUTF8, u.Name
 	switch declared {
-	case rpcbench.Rejected:
-		wantError(err, rpcbench.Malformed, "invalid UTF-8, declared to be rejected")
+	case rpcbench.UTF8Rejected:
+		wantError(err, rpcbench.CodeMalformed, "invalid UTF-8, declared to be rejected")
 		return
-	case rpcbench.Replaced:
+	case rpcbench.UTF8Replaced:
 		want = strings.ToValidUTF8(want, "\ufffd")
 	}
 	must(err, "invalid UTF-8, declared to be %s", declared)
@@ -148,7 +148,7 @@ func echo(f *session) {
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &rpcbench.Flex{String: "echo"})
-	if server := f.Stack.Cross.Server; err != nil {
+	if server := f.Stack.CrossedFrom.Server; err != nil {
 		skipIf(server != "", fmt.Sprintf("the server of %s does not echo: %v", server, err))
 	}
 	must(err, "the client is an Echoer, but a plain message does not come back")
@@ -159,7 +159,7 @@ func echo(f *session) {
 		}
 		f.asDeclared(c.Name, err, c.Flex, got)
 	}
-	lossy := slices.Contains(f.Stack.Traits.Lossy, rpcbench.FloatDigits)
+	lossy := slices.Contains(f.Stack.Traits.Lossy, rpcbench.LossFloatDigits)
 	var calls []rpcbench.Call
 	for _, m := range []*rpcbench.Flex{{}, {String: "hello, flex"}, message.Complex()} {
 		if !lossy || m.Double == 0 {
@@ -175,7 +175,7 @@ func echo(f *session) {
 // tooLarge sends a payload so large that the server refuses it while it is still being sent.
 func (s Subject) tooLarge() rpcbench.User {
 	size := 2 * rpcbench.MaxBody
-	if s.Stack.Traits.Compression == rpcbench.Gzip {
+	if s.Stack.Traits.Compression == rpcbench.CompressionGzip {
 		size = rpcbench.MaxBody // sent whole in any case, and slow under the race detector
 	}
 	u := rpcbench.Sample(0, 0)
@@ -208,11 +208,11 @@ func (f *session) outcomes(forms []string) {
 	} {
 		u := rpcbench.Sample(3, 0)
 		c.change(&u)
-		f.endsAs(forms, c.reason, u, rpcbench.Invalid, c.broken)
+		f.endsAs(forms, c.reason, u, rpcbench.CodeInvalid, c.broken)
 	}
 	large := f.s.tooLarge()
 	f.endsAs(forms, fmt.Sprintf("a body too large, with a payload of %d bytes where MaxBody is %d",
-		len(large.Avatar), rpcbench.MaxBody), large, rpcbench.TooLarge, "[]")
+		len(large.Avatar), rpcbench.MaxBody), large, rpcbench.CodeTooLarge, "[]")
 }
 
 // endsAs makes calls of u. They must succeed if broken is "". Else the server must refuse each, and a valid call after
@@ -233,7 +233,7 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 		_, err = f.both(rpcbench.Sample(1, 0))
 		must(err, "%s: the call after it", what)
 		more := f.Accepted() - accepted
-		failIf(code == rpcbench.Invalid && more != 0,
+		failIf(code == rpcbench.CodeInvalid && more != 0,
 			"%s: the call after it took %d new connections: an error reply must leave the connection open%w",
 			what, more, errRedialled)
 	}
@@ -256,8 +256,8 @@ func bodyLimit(f *session) {
 		code   rpcbench.Code
 		broken string
 	}{
-		{rpcbench.MaxBody - aside, rpcbench.Invalid, "[{avatar max=1048576}]"},
-		{rpcbench.MaxBody + aside, rpcbench.TooLarge, "[]"},
+		{rpcbench.MaxBody - aside, rpcbench.CodeInvalid, "[{avatar max=1048576}]"},
+		{rpcbench.MaxBody + aside, rpcbench.CodeTooLarge, "[]"},
 	} {
 		u := rpcbench.Sample(0, small+(c.bytes-least)*(large-small)/(most-least))
 		reason := fmt.Sprintf("a body of %d bytes, where MaxBody is %d", c.bytes, rpcbench.MaxBody)
@@ -431,10 +431,10 @@ func (s Subject) closedAlone(side string) {
 			must(within(s.patience(), func() error { <-server.served; return nil }), "Serve after Server.Close")
 		}
 		err := within(s.patience(), func() error { return call(context.Background()) })
-		wantError(err, rpcbench.Unavailable, "a Call after %s.Close alone", side)
+		wantError(err, rpcbench.CodeUnavailable, "a Call after %s.Close alone", side)
 		if users, ok := client.(rpcbench.Users); ok {
 			err = within(s.patience(), func() error { _, err := users.CreateUser(context.Background(), u); return err })
-			wantError(err, rpcbench.Unavailable, "CreateUser after %s.Close alone", side)
+			wantError(err, rpcbench.CodeUnavailable, "CreateUser after %s.Close alone", side)
 		}
 	})
 }
@@ -484,7 +484,7 @@ func (s Subject) interruptedCalls(code rpcbench.Code) {
 			result := make(chan error, 1)
 			call := f.form(ctx, form, rpcbench.Sample(2, 0))
 			go func() { result <- call(ctx) }()
-			if code == rpcbench.Canceled {
+			if code == rpcbench.CodeCanceled {
 				time.AfterFunc(queues, cancel)
 			}
 			err := within(f.s.patience(), func() error { return <-result })
@@ -501,7 +501,7 @@ const queues = 10 * time.Millisecond
 
 // until returns a context that ends with the code: a short deadline, or by its cancel alone.
 func until(code rpcbench.Code) (context.Context, context.CancelFunc) {
-	if code == rpcbench.DeadlineExceeded {
+	if code == rpcbench.CodeDeadlineExceeded {
 		return context.WithTimeout(context.Background(), 50*time.Millisecond)
 	}
 	return context.WithCancel(context.Background())
@@ -517,15 +517,15 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 	failIf(err != nil, "%w", err)
 	result := f.hold(ctx, u, call)
 	switch code {
-	case rpcbench.Canceled:
+	case rpcbench.CodeCanceled:
 		cancel()
-	case rpcbench.Unavailable:
+	case rpcbench.CodeUnavailable:
 		f.gate.Drop()
 	}
 	err = within(f.s.patience(), func() error { return <-result })
 	wantError(err, code, "the %s, interrupted while the server holds the request", form)
 	failIf(ctx.Err() != nil && !errors.Is(err, ctx.Err()), "errors.Is(err, %v) does not hold: %w", ctx.Err(), err)
-	if code != rpcbench.Unavailable && form != onStream {
+	if code != rpcbench.CodeUnavailable && form != onStream {
 		f.gate.Release()
 		// whose reply is not the interrupted call's
 		_, _, err := f.record(context.Background(), f.create(rpcbench.Sample(2, 0)))
@@ -538,7 +538,7 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 func unavailable(s Subject) {
 	tiny := s.tiny()
 	if s.readable() && !tiny { // else late bytes of the previous call can't be told apart
-		s.interrupted(rpcbench.Unavailable, single())
+		s.interrupted(rpcbench.CodeUnavailable, single())
 	}
 	gone := try(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
 	must(gone.Close(), "close")

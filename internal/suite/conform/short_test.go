@@ -14,7 +14,6 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
@@ -57,7 +56,7 @@ func generatedWords(m rpcbench.Method[word, word]) rpcbench.Method[wrapperspb.St
 // object of 16 bytes. A wrong one on either side is red.
 func TestShortMessages(t *testing.T) {
 	switch {
-	case strings.Contains(environ.Build(), "-race"):
+	case raced():
 		t.Skip("the race detector drops objects from pools at random")
 	case testing.Short():
 		t.Skip("takes seconds")
@@ -91,7 +90,7 @@ func TestShortMessages(t *testing.T) {
 // TestOneShortMessage: of the side that decodes the other message the check can tell. Without -long one library is
 // asked about each pair.
 func TestOneShortMessage(t *testing.T) {
-	if strings.Contains(environ.Build(), "-race") {
+	if raced() {
 		t.Skip("the race detector drops objects from pools at random")
 	}
 	for what, c := range map[string]struct {

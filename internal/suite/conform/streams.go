@@ -80,12 +80,12 @@ func twoStreams(f *session) {
 func (f *session) closes(stream *stream) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
-	wantError(stream.calls[0](done), rpcbench.Canceled, "a stream's Call whose own context is done")
+	wantError(stream.calls[0](done), rpcbench.CodeCanceled, "a stream's Call whose own context is done")
 	must(f.next(stream.calls[1]), "a stream's Call after one whose own context was done")
 	for range 2 {
 		must(within(f.s.patience(), stream.Close), "close a stream")
 	}
-	wantError(f.next(stream.calls[0]), rpcbench.Unavailable, "a stream's Call after Close")
+	wantError(f.next(stream.calls[0]), rpcbench.CodeUnavailable, "a stream's Call after Close")
 }
 
 // changedStreamReplies is changedReplies on a stream, which must stay open and in step.
@@ -104,21 +104,21 @@ func endedStreams(s Subject) {
 	watched(func(f *session) {
 		before := goleak.IgnoreCurrent()
 		f.outcomes([]string{onStream})
-		if f.Stack.Traits.InvalidUTF8 == rpcbench.Rejected {
+		if f.Stack.Traits.InvalidUTF8 == rpcbench.UTF8Rejected {
 			call := f.form(context.Background(), onStream, invalidUTF8())
-			wantError(f.next(call), rpcbench.Malformed, "invalid UTF-8 on a stream")
+			wantError(f.next(call), rpcbench.CodeMalformed, "invalid UTF-8 on a stream")
 		}
 		f.connected(0)
 		f.leavesNothing("streams that ended with an error", before)
 		stream := f.open(context.Background(), rpcbench.Sample(0, 0))
 		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
 		must(f.Close(), "close under an open stream")
-		f.staysEnded(stream, rpcbench.Unavailable)
+		f.staysEnded(stream, rpcbench.CodeUnavailable)
 	})(s)
-	s.interrupted(rpcbench.DeadlineExceeded, []string{onStream})
-	s.interrupted(rpcbench.Canceled, []string{onStream})
+	s.interrupted(rpcbench.CodeDeadlineExceeded, []string{onStream})
+	s.interrupted(rpcbench.CodeCanceled, []string{onStream})
 	if s.readable() { // else late bytes of the previous call can't be told apart
-		s.interrupted(rpcbench.Unavailable, []string{onStream})
+		s.interrupted(rpcbench.CodeUnavailable, []string{onStream})
 	}
 }
 
@@ -126,7 +126,7 @@ func endedStreams(s Subject) {
 // returns the error of the end.
 func (f *session) staysEnded(stream *stream, code rpcbench.Code) {
 	if err := f.next(stream.calls[0]); rpcbench.CodeOf(err) != code {
-		wantError(err, rpcbench.Unavailable, "a stream that ended as %q: the next Call", code)
+		wantError(err, rpcbench.CodeUnavailable, "a stream that ended as %q: the next Call", code)
 	}
 	wantError(within(f.s.patience(), stream.Close), code, "a stream that ended as %q: Close", code)
 }

@@ -64,7 +64,7 @@ func (s Subject) waits(wait time.Duration) {
 			wait, errLate)
 		if !s.own() {
 			u, began := rpcbench.User{}, time.Now()
-			wantError(f.prepare(u)(context.Background()), rpcbench.Invalid, "a user who breaks rules")
+			wantError(f.prepare(u)(context.Background()), rpcbench.CodeInvalid, "a user who breaks rules")
 			failIf(time.Since(began) >= wait, "a user who is refused took %v or longer: a handler waits when it has validated%w",
 				wait, errLate)
 		}

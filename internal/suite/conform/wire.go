@@ -109,7 +109,7 @@ const mostPart = 64
 
 // unlike tells whether two requests for one user differ in more than Traits.Varies says.
 func (f *session) unlike(a, b []byte) bool {
-	if f.Stack.Traits.Varies != rpcbench.Numbered {
+	if f.Stack.Traits.Varies != rpcbench.VariesNumbered {
 		return !bytes.Equal(a, b)
 	}
 	failIf(bytes.Equal(a, b), "two requests for one user are equal: leave Traits.Varies out: %s", a)
@@ -129,7 +129,7 @@ func (f *session) alike(m wire.Message) []byte {
 		m.Header = m.Header.Clone()
 		m.Header.Set("Traceparent", "its span's")
 	}
-	if f.Stack.Traits.Varies == rpcbench.Numbered {
+	if f.Stack.Traits.Varies == rpcbench.VariesNumbered {
 		m.Header = m.Header.Clone()
 		m.Header.Del("Content-Length")
 	}
@@ -207,7 +207,7 @@ func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 			err = call(context.Background())
 		}
 	}
-	wantError(err, rpcbench.Unavailable, "%s", what)
+	wantError(err, rpcbench.CodeUnavailable, "%s", what)
 }
 
 func compression(f *session) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -116,7 +117,7 @@ func AsError(err error) *rpcbench.Error {
 
 // WrongReply returns the error of a reply that differs from what was asked; what names the difference.
 func WrongReply(what string) error {
-	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: " + what + " differs from what was asked"}
+	return &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "wrong reply: " + what + " differs from what was asked"}
 }
 
 // Convert makes a deep copy of *from as a T. Fields match by their JSON names, and Convert panics if T lacks one. It
@@ -138,10 +139,8 @@ func copyValue(to, from reflect.Value) {
 			copyValue(to.Elem(), from.Elem())
 		}
 	case reflect.Struct:
-		for f, v := range from.Fields() {
-			if f.IsExported() && f.Tag.Get("json") != "-" {
-				copyValue(Field(to, JSONName(f)), v)
-			}
+		for _, pair := range alike(to.Type(), from.Type()) {
+			copyValue(to.Field(pair.to), from.Field(pair.from))
 		}
 	case reflect.Slice:
 		if from.Type().Elem().Kind() == reflect.Uint8 {
@@ -155,6 +154,27 @@ func copyValue(to, from reflect.Value) {
 	default:
 		to.Set(from.Convert(to.Type()))
 	}
+}
+
+// pair has the indexes of a field of one JSON name in two structs.
+type pair struct{ to, from int }
+
+// pairs has those of two types, by [2]reflect.Type. They are the same in the whole process, and take long to find.
+var pairs sync.Map
+
+// alike returns the fields that Copy copies.
+func alike(to, from reflect.Type) (all []pair) {
+	key := [2]reflect.Type{to, from}
+	if known, ok := pairs.Load(key); ok {
+		return known.([]pair)
+	}
+	for i := range from.NumField() {
+		if f := from.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+			all = append(all, pair{field(to, JSONName(f)), i})
+		}
+	}
+	pairs.Store(key, all)
+	return all
 }
 
 // Clone returns a deep copy of what v points to, but for fields that are not exported.
@@ -199,13 +219,16 @@ func clone(from reflect.Value) reflect.Value {
 }
 
 // Field returns the field of a struct with a JSON name.
-func Field(v reflect.Value, name string) reflect.Value {
-	for f, field := range v.Fields() {
-		if f.IsExported() && JSONName(f) == name {
-			return field
+func Field(v reflect.Value, name string) reflect.Value { return v.Field(field(v.Type(), name)) }
+
+// field returns its index.
+func field(t reflect.Type, name string) int {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && JSONName(f) == name {
+			return i
 		}
 	}
-	panic(fmt.Sprintf("binding: %v has no field %q", v.Type(), name))
+	panic(fmt.Sprintf("binding: %v has no field %q", t, name))
 }
 
 // JSONName returns a field's name in JSON.

@@ -91,9 +91,9 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 	t.Run("user", func(t *testing.T) { user(t, api) })
 	t.Run("error", func(t *testing.T) {
 		for _, e := range []*rpcbench.Error{
-			{Code: rpcbench.Invalid, Violations: []rpcbench.Violation{{Field: "email", Rule: "required"},
+			{Code: rpcbench.CodeInvalid, Violations: []rpcbench.Violation{{Field: "email", Rule: "required"},
 				{Field: "name", Rule: "min=4"}}},
-			{Code: rpcbench.Malformed, Message: "unexpected end"},
+			{Code: rpcbench.CodeMalformed, Message: "unexpected end"},
 		} {
 			require.Equal(t, e, api.ToError(api.FromError(e)))
 		}
@@ -132,7 +132,8 @@ func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	differs := func(r *R, v reflect.Value, what string) {
 		require.False(t, v.IsZero(), "%s would not be tested", what)
 		v.SetZero()
-		require.Equal(t, rpcbench.Internal, rpcbench.CodeOf(api.Check(binding.Convert[U](&u), r)), "the reply lacks %s", what)
+		require.Equal(t, rpcbench.CodeInternal, rpcbench.CodeOf(api.Check(binding.Convert[U](&u), r)),
+			"the reply lacks %s", what)
 	}
 	for f := range reflect.TypeFor[R]().Fields() {
 		if r := answer(); f.IsExported() {

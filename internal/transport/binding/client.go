@@ -158,7 +158,7 @@ func (s *stream[U, R]) Close() error {
 	if s.ended != nil {
 		return s.result
 	}
-	s.ended = &rpcbench.Error{Code: rpcbench.Unavailable, Err: errEnded}
+	s.ended = &rpcbench.Error{Code: rpcbench.CodeUnavailable, Err: errEnded}
 	defer s.Release()
 	_ = s.CloseSend() // fails if the server has ended the stream, and Receive has the cause
 	_, err := s.Receive()

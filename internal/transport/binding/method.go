@@ -81,7 +81,7 @@ func Serve[Q, A any](
 			Wait(wait)
 			return reply, nil
 		}
-		return nil, &rpcbench.Error{Code: rpcbench.Invalid, Message: "no sample has this request"}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeInvalid, Message: "no sample has this request"}
 	}, nil
 }
 
@@ -95,7 +95,7 @@ func Handled() string { return reflect.TypeFor[Format]().PkgPath() + ".handled" 
 func handled[Q, A any](ctx context.Context, handle func(context.Context, *Q) (*A, error), q *Q) (a *A, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, err = nil, &rpcbench.Error{Code: rpcbench.Internal, Message: fmt.Sprintf("Handle panicked%s: %v", place(), p)}
+			a, err = nil, &rpcbench.Error{Code: rpcbench.CodeInternal, Message: fmt.Sprintf("Handle panicked%s: %v", place(), p)}
 		}
 	}()
 	a, err = handle(ctx, q)
@@ -103,7 +103,7 @@ func handled[Q, A any](ctx context.Context, handle func(context.Context, *Q) (*A
 	case err != nil:
 		return nil, failure(err)
 	case a == nil:
-		return nil, &rpcbench.Error{Code: rpcbench.Internal, Message: "Handle returned neither a reply nor an error"}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "Handle returned neither a reply nor an error"}
 	}
 	return a, nil
 }
@@ -130,9 +130,10 @@ func place() string {
 // and protobuf has no string that is not UTF-8.
 func failure(err error) error {
 	e := AsError(err)
-	if !slices.Contains([]rpcbench.Code{rpcbench.Invalid, rpcbench.Malformed, rpcbench.TooLarge, rpcbench.Canceled,
-		rpcbench.DeadlineExceeded, rpcbench.Unavailable, rpcbench.Internal}, e.Code) {
-		e = &rpcbench.Error{Code: rpcbench.Internal, Message: err.Error()}
+	if !slices.Contains([]rpcbench.Code{rpcbench.CodeInvalid, rpcbench.CodeMalformed, rpcbench.CodeTooLarge,
+		rpcbench.CodeCanceled,
+		rpcbench.CodeDeadlineExceeded, rpcbench.CodeUnavailable, rpcbench.CodeInternal}, e.Code) {
+		e = &rpcbench.Error{Code: rpcbench.CodeInternal, Message: err.Error()}
 	}
 	valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 	sent := &rpcbench.Error{Code: e.Code, Message: e.Message}
@@ -141,7 +142,7 @@ func failure(err error) error {
 	}
 	sent.Message = valid(sent.Message)
 	for _, v := range e.Violations {
-		if e.Code == rpcbench.Invalid {
+		if e.Code == rpcbench.CodeInvalid {
 			sent.Violations = append(sent.Violations, rpcbench.Violation{Field: valid(v.Field), Rule: valid(v.Rule)})
 		}
 	}
@@ -186,7 +187,7 @@ func (m *method[Q, A]) wrong(i int) error {
 	case m.Handle != nil:
 		than = fmt.Sprintf("Replies[%d]", i)
 	}
-	return &rpcbench.Error{Code: rpcbench.Internal, Message: "wrong reply: a field differs from " + than}
+	return &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "wrong reply: a field differs from " + than}
 }
 
 // Of returns s, which serves m, and what makes its clients, whose calls are bound to conns in turn. The first of them

@@ -65,7 +65,7 @@ func generated(m rpcbench.Method[rpcbench.User, rpcbench.Response]) rpcbench.Met
 // stacksOf are all that serve a method of one's own.
 func stacksOf(m rpcbench.Method[rpcbench.User, rpcbench.Response]) []rpcbench.Stack {
 	pb := generated(m)
-	return []rpcbench.Stack{httpjson.Of(m), httpjson.DefaultOf(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
+	return []rpcbench.Stack{httpjson.Of(m), httpjsoniter.Of(m), httpprotobuf.Of(pb),
 		grpcprotobuf.Of(pb), connectrpc.Of(pb), connectrpc2.Of(pb)}
 }
 
@@ -196,37 +196,40 @@ func TestHandlersErrors(t *testing.T) {
 		rules  []rpcbench.Violation
 		says   string
 	}{
-		{why: "a broken rule", err: &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}, code: rpcbench.Invalid,
+		{why: "a broken rule", err: &rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: broken},
+			code:  rpcbench.CodeInvalid,
 			rules: broken},
-		{why: "invalid without a rule", err: &rpcbench.Error{Code: rpcbench.Invalid}, code: rpcbench.Invalid},
-		{why: "a rule that is not UTF-8", err: &rpcbench.Error{Code: rpcbench.Invalid,
-			Violations: []rpcbench.Violation{{Field: "\xff", Rule: "\xff"}}}, code: rpcbench.Invalid,
+		{why: "invalid without a rule", err: &rpcbench.Error{Code: rpcbench.CodeInvalid}, code: rpcbench.CodeInvalid},
+		{why: "a rule that is not UTF-8", err: &rpcbench.Error{Code: rpcbench.CodeInvalid,
+			Violations: []rpcbench.Violation{{Field: "\xff", Rule: "\xff"}}}, code: rpcbench.CodeInvalid,
 			rules: []rpcbench.Violation{{Field: "\ufffd", Rule: "\ufffd"}}},
 		{why: "rules of another code, which gRPC does not send",
-			err: &rpcbench.Error{Code: rpcbench.Malformed, Violations: broken}, code: rpcbench.Malformed},
-		{why: "too large", err: &rpcbench.Error{Code: rpcbench.TooLarge}, code: rpcbench.TooLarge},
-		{why: "unavailable, with its cause", err: &rpcbench.Error{Code: rpcbench.Unavailable, Message: "orders",
-			Err: errors.New("database is down")}, code: rpcbench.Unavailable, says: "orders: database is down"},
+			err: &rpcbench.Error{Code: rpcbench.CodeMalformed, Violations: broken}, code: rpcbench.CodeMalformed},
+		{why: "too large", err: &rpcbench.Error{Code: rpcbench.CodeTooLarge}, code: rpcbench.CodeTooLarge},
+		{why: "unavailable, with its cause", err: &rpcbench.Error{Code: rpcbench.CodeUnavailable, Message: "orders",
+			Err: errors.New("database is down")}, code: rpcbench.CodeUnavailable, says: "orders: database is down"},
 		{why: "an error of the package that is wrapped",
-			err: fmt.Errorf("orders: %w", &rpcbench.Error{Code: rpcbench.TooLarge}), code: rpcbench.TooLarge},
-		{why: "cancelled", err: &rpcbench.Error{Code: rpcbench.Canceled}, code: rpcbench.Canceled},
-		{why: "a cancelled context", err: fmt.Errorf("query: %w", context.Canceled), code: rpcbench.Canceled,
+			err: fmt.Errorf("orders: %w", &rpcbench.Error{Code: rpcbench.CodeTooLarge}), code: rpcbench.CodeTooLarge},
+		{why: "cancelled", err: &rpcbench.Error{Code: rpcbench.CodeCanceled}, code: rpcbench.CodeCanceled},
+		{why: "a cancelled context", err: fmt.Errorf("query: %w", context.Canceled), code: rpcbench.CodeCanceled,
 			says: "query: context canceled"},
-		{why: "a deadline", err: context.DeadlineExceeded, code: rpcbench.DeadlineExceeded},
-		{why: "internal", err: &rpcbench.Error{Code: rpcbench.Internal}, code: rpcbench.Internal},
+		{why: "a deadline", err: context.DeadlineExceeded, code: rpcbench.CodeDeadlineExceeded},
+		{why: "internal", err: &rpcbench.Error{Code: rpcbench.CodeInternal}, code: rpcbench.CodeInternal},
 		{why: "a code of somebody's own", err: &rpcbench.Error{Code: "teapot", Message: "short and stout"},
-			code: rpcbench.Internal, says: "teapot: short and stout"},
-		{why: "an error without a code", err: errors.New("no such order"), code: rpcbench.Internal, says: "no such order"},
-		{why: "a status of gRPC", err: status.Error(codes.NotFound, "no such order"), code: rpcbench.Internal,
+			code: rpcbench.CodeInternal, says: "teapot: short and stout"},
+		{why: "an error without a code", err: errors.New("no such order"), code: rpcbench.CodeInternal,
 			says: "no such order"},
-		{why: "neither an answer nor an error", code: rpcbench.Internal,
+		{why: "a status of gRPC", err: status.Error(codes.NotFound, "no such order"), code: rpcbench.CodeInternal,
+			says: "no such order"},
+		{why: "neither an answer nor an error", code: rpcbench.CodeInternal,
 			says: "Handle returned neither a reply nor an error"},
 		{why: "an answer with an error", answer: new(rpcbench.Response), err: errors.New("no such order"),
-			code: rpcbench.Internal, says: "no such order"},
-		{why: "an error that is a nil pointer", err: (*rpcbench.Error)(nil), code: rpcbench.Internal, says: "panicked"},
-		{why: "a panic", panics: "no such order", code: rpcbench.Internal,
+			code: rpcbench.CodeInternal, says: "no such order"},
+		{why: "an error that is a nil pointer", err: (*rpcbench.Error)(nil), code: rpcbench.CodeInternal, says: "panicked"},
+		{why: "a panic", panics: "no such order", code: rpcbench.CodeInternal,
 			says: "Handle panicked at method_test.go:"},
-		{why: "a panic with an error", panics: errors.New("no such order"), code: rpcbench.Internal, says: ": no such order"},
+		{why: "a panic with an error", panics: errors.New("no such order"), code: rpcbench.CodeInternal,
+			says: ": no such order"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			failing := rpcbench.Sample(1, 10)
@@ -376,7 +379,7 @@ func TestHandlersContext(t *testing.T) {
 		<-began
 		cancel()
 		<-ended
-		require.Equal(t, rpcbench.Canceled, rpcbench.CodeOf(<-result), s.Name)
+		require.Equal(t, rpcbench.CodeCanceled, rpcbench.CodeOf(<-result), s.Name)
 	}
 }
 

@@ -90,24 +90,24 @@ func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
 // Every code crosses every protocol, as it does with grpc-go, which shares the numbers.
 func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
-	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
-	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
+	misleading := &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "grpc: failed to unmarshal"}
+	invalid := &rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: broken}
 	cases := []struct {
 		err    error
 		status connect.Code
 		code   rpcbench.Code
 	}{
-		{invalid, connect.CodeInvalidArgument, rpcbench.Invalid},
-		{failed(rpcbench.Invalid), connect.CodeInvalidArgument, rpcbench.Invalid},
-		{failed(rpcbench.Malformed), connect.CodeInvalidArgument, rpcbench.Malformed},
-		{failed(rpcbench.TooLarge), connect.CodeResourceExhausted, rpcbench.TooLarge},
-		{failed(rpcbench.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded},
-		{failed(rpcbench.Unavailable), connect.CodeUnavailable, rpcbench.Unavailable},
-		{failed(rpcbench.Canceled), connect.CodeCanceled, rpcbench.Canceled},
-		{misleading, connect.CodeInternal, rpcbench.Internal},
-		{fmt.Errorf("create: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded},
-		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.Internal},
-		{new(rpcbench.Error), connect.CodeInternal, rpcbench.Internal},
+		{invalid, connect.CodeInvalidArgument, rpcbench.CodeInvalid},
+		{failed(rpcbench.CodeInvalid), connect.CodeInvalidArgument, rpcbench.CodeInvalid},
+		{failed(rpcbench.CodeMalformed), connect.CodeInvalidArgument, rpcbench.CodeMalformed},
+		{failed(rpcbench.CodeTooLarge), connect.CodeResourceExhausted, rpcbench.CodeTooLarge},
+		{failed(rpcbench.CodeDeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.CodeDeadlineExceeded},
+		{failed(rpcbench.CodeUnavailable), connect.CodeUnavailable, rpcbench.CodeUnavailable},
+		{failed(rpcbench.CodeCanceled), connect.CodeCanceled, rpcbench.CodeCanceled},
+		{misleading, connect.CodeInternal, rpcbench.CodeInternal},
+		{fmt.Errorf("create: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.CodeDeadlineExceeded},
+		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.CodeInternal},
+		{new(rpcbench.Error), connect.CodeInternal, rpcbench.CodeInternal},
 	}
 	each(t, v1(), func(t *testing.T, s rpcbench.Stack) {
 		var current error // of the service; set between calls
@@ -123,8 +123,8 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 			require.True(t, connect.IsWireError(err), tc.err)
 			require.Equal(t, tc.code, e.Code, tc.err)
 			require.Equal(t, map[bool][]rpcbench.Violation{true: broken}[tc.err == invalid], e.Violations, tc.err)
-			require.Equal(t, tc.code == rpcbench.Canceled, errors.Is(e, context.Canceled), tc.err)
-			require.Equal(t, tc.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded), tc.err)
+			require.Equal(t, tc.code == rpcbench.CodeCanceled, errors.Is(e, context.Canceled), tc.err)
+			require.Equal(t, tc.code == rpcbench.CodeDeadlineExceeded, errors.Is(e, context.DeadlineExceeded), tc.err)
 		}
 	})
 }
@@ -142,9 +142,9 @@ func TestBrokenReplies(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}
 	each(t, append(v1(), v2()...), func(t *testing.T, s rpcbench.Stack) {
-		brokenOff := rpcbench.Unavailable
+		brokenOff := rpcbench.CodeUnavailable
 		if overHTTP2(s) {
-			brokenOff = rpcbench.Internal // net/http resets the stream with INTERNAL_ERROR, which gRPC's mapping calls so
+			brokenOff = rpcbench.CodeInternal // net/http resets the stream with INTERNAL_ERROR, which gRPC's mapping calls so
 		}
 		// The library says Canceled when the server resets the connection. Nobody has cancelled.
 		reset := serve(t, rpcbench.ServeConns(rpcbench.ServerConfig{}, func(c net.Conn) {
@@ -156,9 +156,9 @@ func TestBrokenReplies(t *testing.T) {
 			server rpcbench.ClientConfig
 			want   rpcbench.Code
 		}{
-			{"a message that doesn't decode", serveHTTP(t, http.HandlerFunc(nonsense), overHTTP2(s)), rpcbench.Malformed},
+			{"a message that doesn't decode", serveHTTP(t, http.HandlerFunc(nonsense), overHTTP2(s)), rpcbench.CodeMalformed},
 			{"half a reply", serveHTTP(t, http.HandlerFunc(half), overHTTP2(s)), brokenOff},
-			{"a reset", reset, rpcbench.Unavailable},
+			{"a reset", reset, rpcbench.CodeUnavailable},
 		} {
 			_, err := dial(t, s, c.server).CreateUser(t.Context(), rpcbench.Sample(0, 0))
 			require.Equal(t, c.want, asError(t, err).Code, "%s: %v", c.why, err)
@@ -218,7 +218,7 @@ func TestFrames(t *testing.T) {
 					_, _ = io.Copy(io.Discard, conn) // what is left unread would make a reset of closing it
 				}))
 				err := c.call(t, dial(t, s, config))
-				require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, err)
+				require.Equal(t, rpcbench.CodeUnavailable, asError(t, err).Code, err)
 			})
 		}
 	}

@@ -78,14 +78,14 @@ func TestOddStreams(t *testing.T) {
 		create          func(context.Context, server) error
 		exchange, close rpcbench.Code // "" for success
 	}{
-		{"ends without a reply", replies(0, nil), rpcbench.Unavailable, rpcbench.Unavailable},
-		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.Unavailable,
-			rpcbench.Unavailable},
-		{"fails without a reply", replies(0, failure), rpcbench.TooLarge, rpcbench.TooLarge},
+		{"ends without a reply", replies(0, nil), rpcbench.CodeUnavailable, rpcbench.CodeUnavailable},
+		{"ends before it has read anything", func(context.Context, server) error { return nil }, rpcbench.CodeUnavailable,
+			rpcbench.CodeUnavailable},
+		{"fails without a reply", replies(0, failure), rpcbench.CodeTooLarge, rpcbench.CodeTooLarge},
 		{"replies once", replies(1, nil), "", ""},
-		{"replies twice", replies(2, nil), "", rpcbench.Internal},
-		{"fails at the end", replies(1, failure), "", rpcbench.TooLarge},
-		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.TooLarge},
+		{"replies twice", replies(2, nil), "", rpcbench.CodeInternal},
+		{"fails at the end", replies(1, failure), "", rpcbench.CodeTooLarge},
+		{"fails at the end, after one reply too many", replies(2, failure), "", rpcbench.CodeTooLarge},
 	} {
 		for _, stack := range streamers() {
 			t.Run(c.why+"/"+stack.Name, func(t *testing.T) {
@@ -121,12 +121,12 @@ func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
 				call, err := s.Prepare(u)
 				require.NoError(t, err)
 				if err = call(t.Context()); i == len(sent)-1 {
-					require.Equal(t, rpcbench.Malformed, asError(t, err).Code, stack.Name)
+					require.Equal(t, rpcbench.CodeMalformed, asError(t, err).Code, stack.Name)
 				} else {
 					require.NoError(t, err)
 				}
 			}
-			require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(s.Close()), stack.Name)
+			require.Equal(t, rpcbench.CodeMalformed, rpcbench.CodeOf(s.Close()), stack.Name)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestStreamIsCanceledAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			go cancel()
 			if err := call(t.Context()); err != nil {
-				require.Contains(t, []rpcbench.Code{rpcbench.Canceled, rpcbench.Unavailable}, rpcbench.CodeOf(err), err)
+				require.Contains(t, []rpcbench.Code{rpcbench.CodeCanceled, rpcbench.CodeUnavailable}, rpcbench.CodeOf(err), err)
 			}
 			_ = s.Close()
 		}

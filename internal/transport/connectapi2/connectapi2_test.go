@@ -30,25 +30,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Every code crosses every protocol, as it does with v1, which shares the numbers.
 func TestFailuresHaveOneCodeEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
-	misleading := &rpcbench.Error{Code: rpcbench.Internal, Message: "grpc: failed to unmarshal"}
-	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
+	misleading := &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "grpc: failed to unmarshal"}
+	invalid := &rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: broken}
 	failed := func(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
 	cases := []struct {
 		err    error
 		status connect.Code
 		code   rpcbench.Code
 	}{
-		{invalid, connect.CodeInvalidArgument, rpcbench.Invalid},
-		{failed(rpcbench.Invalid), connect.CodeInvalidArgument, rpcbench.Invalid},
-		{failed(rpcbench.Malformed), connect.CodeInvalidArgument, rpcbench.Malformed},
-		{failed(rpcbench.TooLarge), connect.CodeResourceExhausted, rpcbench.TooLarge},
-		{failed(rpcbench.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded},
-		{failed(rpcbench.Unavailable), connect.CodeUnavailable, rpcbench.Unavailable},
-		{failed(rpcbench.Canceled), connect.CodeCanceled, rpcbench.Canceled},
-		{misleading, connect.CodeInternal, rpcbench.Internal},
-		{fmt.Errorf("create: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.DeadlineExceeded},
-		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.Internal},
-		{new(rpcbench.Error), connect.CodeInternal, rpcbench.Internal},
+		{invalid, connect.CodeInvalidArgument, rpcbench.CodeInvalid},
+		{failed(rpcbench.CodeInvalid), connect.CodeInvalidArgument, rpcbench.CodeInvalid},
+		{failed(rpcbench.CodeMalformed), connect.CodeInvalidArgument, rpcbench.CodeMalformed},
+		{failed(rpcbench.CodeTooLarge), connect.CodeResourceExhausted, rpcbench.CodeTooLarge},
+		{failed(rpcbench.CodeDeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.CodeDeadlineExceeded},
+		{failed(rpcbench.CodeUnavailable), connect.CodeUnavailable, rpcbench.CodeUnavailable},
+		{failed(rpcbench.CodeCanceled), connect.CodeCanceled, rpcbench.CodeCanceled},
+		{misleading, connect.CodeInternal, rpcbench.CodeInternal},
+		{fmt.Errorf("create: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, rpcbench.CodeDeadlineExceeded},
+		{io.ErrClosedPipe, connect.CodeInternal, rpcbench.CodeInternal},
+		{new(rpcbench.Error), connect.CodeInternal, rpcbench.CodeInternal},
 	}
 	for _, s := range []rpcbench.Stack{connectrpc2.New(), connectrpc2.H2C(), connectrpc2.GRPC(), connectrpc2.GRPCWeb(),
 		connectrpc2.JSON(), connectrpc2.Gzip(), connectrpc2.VT()} {
@@ -73,8 +73,8 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 				require.True(t, failure.IsRemote(), tc.err)
 				require.Equal(t, tc.code, e.Code, tc.err)
 				require.Equal(t, map[bool][]rpcbench.Violation{true: broken}[tc.err == invalid], e.Violations, tc.err)
-				require.Equal(t, tc.code == rpcbench.Canceled, errors.Is(e, context.Canceled), tc.err)
-				require.Equal(t, tc.code == rpcbench.DeadlineExceeded, errors.Is(e, context.DeadlineExceeded), tc.err)
+				require.Equal(t, tc.code == rpcbench.CodeCanceled, errors.Is(e, context.Canceled), tc.err)
+				require.Equal(t, tc.code == rpcbench.CodeDeadlineExceeded, errors.Is(e, context.DeadlineExceeded), tc.err)
 			}
 		})
 	}
@@ -93,12 +93,12 @@ func TestErrorsOfOtherTypes(t *testing.T) {
 		err  error
 		want rpcbench.Code
 	}{
-		{"the caller's cancelling", canceled, context.Canceled, rpcbench.Canceled},
-		{"the deadline, wrapped", late, fmt.Errorf("send: %w", context.DeadlineExceeded), rpcbench.DeadlineExceeded},
-		{"a connection that breaks", t.Context(), net.ErrClosed, rpcbench.Unavailable},
-		{"nobody has cancelled", t.Context(), context.Canceled, rpcbench.Unavailable},
-		{"no error of the type", t.Context(), fmt.Errorf("%w", (*connect.Error)(nil)), rpcbench.Unavailable},
-		{"one beside that of closing", t.Context(), errors.Join(remote, net.ErrClosed), rpcbench.TooLarge},
+		{"the caller's cancelling", canceled, context.Canceled, rpcbench.CodeCanceled},
+		{"the deadline, wrapped", late, fmt.Errorf("send: %w", context.DeadlineExceeded), rpcbench.CodeDeadlineExceeded},
+		{"a connection that breaks", t.Context(), net.ErrClosed, rpcbench.CodeUnavailable},
+		{"nobody has cancelled", t.Context(), context.Canceled, rpcbench.CodeUnavailable},
+		{"no error of the type", t.Context(), fmt.Errorf("%w", (*connect.Error)(nil)), rpcbench.CodeUnavailable},
+		{"one beside that of closing", t.Context(), errors.Join(remote, net.ErrClosed), rpcbench.CodeTooLarge},
 	} {
 		err := connectapi2.FromConnect(c.ctx, c.err)
 		require.Equal(t, c.want, rpcbench.CodeOf(err), c.why)

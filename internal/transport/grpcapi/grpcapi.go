@@ -193,7 +193,7 @@ func FromStatus(err error) *rpcbench.Error {
 	s := status.Convert(err)
 	e := rpcstatus.Error(err, uint32(s.Code()), s.Message())
 	if s.Code() == codes.Canceled && s.Message() == "grpc: the client connection is closing" {
-		e.Code = rpcbench.Unavailable // the context was not cancelled
+		e.Code = rpcbench.CodeUnavailable // the context was not cancelled
 	}
 	for _, d := range s.Details() {
 		rpcstatus.AddDetail(e, d)

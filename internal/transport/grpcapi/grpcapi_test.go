@@ -48,8 +48,9 @@ func asError(t *testing.T, err error) *rpcbench.Error {
 
 // What a status has of an error is its code, whose number package connectapi tests.
 func TestCodesCross(t *testing.T) {
-	for _, code := range []rpcbench.Code{rpcbench.Invalid, rpcbench.Malformed, rpcbench.TooLarge, rpcbench.Canceled,
-		rpcbench.DeadlineExceeded, rpcbench.Unavailable, rpcbench.Internal} {
+	for _, code := range []rpcbench.Code{rpcbench.CodeInvalid, rpcbench.CodeMalformed, rpcbench.CodeTooLarge,
+		rpcbench.CodeCanceled,
+		rpcbench.CodeDeadlineExceeded, rpcbench.CodeUnavailable, rpcbench.CodeInternal} {
 		require.Equal(t, code, FromStatus(toStatus(&rpcbench.Error{Code: code})).Code)
 	}
 }
@@ -93,10 +94,10 @@ func TestRequestBytes(t *testing.T) {
 		want      rpcbench.Code // "" for success
 	}{
 		{"nothing is wrong", valid, ""},
-		{"nothing, which is a user with nothing", "", rpcbench.Invalid},
-		{"truncated in a field", valid[:len(valid)-1], rpcbench.Malformed},
-		{"invalid UTF-8", field(2, "anna@example.com") + field(3, "Ann\xff") + field(4, "password"), rpcbench.Malformed},
-		{"JSON", `{"email":"anna@example.com"}`, rpcbench.Malformed},
+		{"nothing, which is a user with nothing", "", rpcbench.CodeInvalid},
+		{"truncated in a field", valid[:len(valid)-1], rpcbench.CodeMalformed},
+		{"invalid UTF-8", field(2, "anna@example.com") + field(3, "Ann\xff") + field(4, "password"), rpcbench.CodeMalformed},
+		{"JSON", `{"email":"anna@example.com"}`, rpcbench.CodeMalformed},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			body, reply := []byte(c.body), []byte(nil)
@@ -131,9 +132,9 @@ func TestReplyBytes(t *testing.T) {
 	}
 	require.NoError(t, create(rpcbench.Sample(0, 0)))
 	current = []byte("\x0a") // half a field
-	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
+	require.Equal(t, rpcbench.CodeMalformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
 	current = nil
-	require.Equal(t, rpcbench.Malformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code,
+	require.Equal(t, rpcbench.CodeMalformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code,
 		"a request that can't be encoded")
 }
 
@@ -142,14 +143,14 @@ func TestOtherFailures(t *testing.T) {
 	var reply userv1.CreateUserResponse
 	err := conn.Invoke(t.Context(), "/rpcbench.user.v1.UserService/DeleteUser", new(userv1.User), &reply)
 	require.Equal(t, codes.Unimplemented, status.Code(err))
-	require.Equal(t, rpcbench.Internal, asError(t, err).Code, "a method that the server lacks")
-	require.Equal(t, rpcbench.Internal, asError(t, io.EOF).Code, "an error that is no status")
+	require.Equal(t, rpcbench.CodeInternal, asError(t, err).Code, "a method that the server lacks")
+	require.Equal(t, rpcbench.CodeInternal, asError(t, io.EOF).Code, "an error that is no status")
 
 	require.NoError(t, conn.Invoke(t.Context(), method, fromUser(rpcbench.Sample(0, 0)), &reply))
 	require.NoError(t, conn.Close())
 	err = conn.Invoke(t.Context(), method, fromUser(rpcbench.Sample(0, 0)), &reply)
 	require.Equal(t, codes.Canceled, status.Code(err))
-	require.Equal(t, rpcbench.Unavailable, asError(t, err).Code, "a closed client: nobody cancelled")
+	require.Equal(t, rpcbench.CodeUnavailable, asError(t, err).Code, "a closed client: nobody cancelled")
 }
 
 func fromUser(u rpcbench.User) *userv1.User { return binding.Convert[userv1.User](&u) }

@@ -76,7 +76,7 @@ type caller[Q, A, E any] struct {
 func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 	body, err := c.encode(q)
 	if err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	resp, err := c.send(ctx, body)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *caller[Q, A, E]) call(ctx context.Context, q *Q) (*A, error) {
 		if err = c.decode(resp.Header, resp.Body, a); err == nil {
 			return a, nil
 		}
-		err = &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		err = &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	rest := io.LimitReader(resp.Body, rpcbench.MaxBody)
 	if err == nil {
@@ -108,7 +108,7 @@ func (c *caller[Q, A, E]) failure(resp *http.Response, body io.Reader) error {
 	err := c.decode(resp.Header, body, sent)
 	e := c.toError(sent)
 	if err != nil || e.Code == "" || Status(e.Code) != resp.StatusCode {
-		return &rpcbench.Error{Code: rpcbench.Internal, Message: "status " + resp.Status + " with an unreadable body"}
+		return &rpcbench.Error{Code: rpcbench.CodeInternal, Message: "status " + resp.Status + " with an unreadable body"}
 	}
 	return e
 }

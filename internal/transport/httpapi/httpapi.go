@@ -55,7 +55,7 @@ func bare(name, protocol string, c codec.Codec, options Options) rpcbench.Stack 
 		protocol += "/h2"
 	}
 	if options.Gzip {
-		t.Compression = rpcbench.Gzip
+		t.Compression = rpcbench.CompressionGzip
 		protocol += "/gzip"
 	}
 	if options.Defaults {
@@ -89,11 +89,11 @@ func Of[Q, A, E any](name, protocol string, f binding.Format, m rpcbench.Method[
 
 // statuses lists the failures that have an HTTP status of their own.
 var statuses = map[rpcbench.Code]int{
-	rpcbench.Invalid:          http.StatusBadRequest,
-	rpcbench.Malformed:        http.StatusBadRequest,
-	rpcbench.TooLarge:         http.StatusRequestEntityTooLarge,
-	rpcbench.DeadlineExceeded: http.StatusGatewayTimeout,
-	rpcbench.Unavailable:      http.StatusServiceUnavailable,
+	rpcbench.CodeInvalid:          http.StatusBadRequest,
+	rpcbench.CodeMalformed:        http.StatusBadRequest,
+	rpcbench.CodeTooLarge:         http.StatusRequestEntityTooLarge,
+	rpcbench.CodeDeadlineExceeded: http.StatusGatewayTimeout,
+	rpcbench.CodeUnavailable:      http.StatusServiceUnavailable,
 }
 
 // Status returns the HTTP status of a failure.

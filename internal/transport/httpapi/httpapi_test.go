@@ -107,7 +107,7 @@ func failed(c rpcbench.Code) error { return &rpcbench.Error{Code: c} }
 
 func TestFailuresHaveOneStatusEach(t *testing.T) {
 	broken := []rpcbench.Violation{{Field: "email", Rule: "required"}, {Field: "name", Rule: "min=4"}}
-	invalid := &rpcbench.Error{Code: rpcbench.Invalid, Violations: broken}
+	invalid := &rpcbench.Error{Code: rpcbench.CodeInvalid, Violations: broken}
 	var current error // of the service; set between calls
 	all := codecs()
 	all["tagged"] = tagged{}
@@ -123,18 +123,19 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				code   rpcbench.Code
 				broken []rpcbench.Violation
 			}{
-				{"the user breaks rules", invalid, 400, rpcbench.Invalid, broken},
-				{"the request can't be read", failed(rpcbench.Malformed), 400, rpcbench.Malformed, nil},
-				{"the request is too large", failed(rpcbench.TooLarge), 413, rpcbench.TooLarge, nil},
-				{"the service was too slow", failed(rpcbench.DeadlineExceeded), 504, rpcbench.DeadlineExceeded, nil},
-				{"the service can't be reached", failed(rpcbench.Unavailable), 503, rpcbench.Unavailable, nil},
-				{"the service is broken", failed(rpcbench.Internal), 500, rpcbench.Internal, nil},
-				{"the service's own call was cancelled", failed(rpcbench.Canceled), 500, rpcbench.Canceled, nil},
-				{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.Unavailable)), 503, rpcbench.Unavailable, nil},
-				{"a bare context error: deadline", context.DeadlineExceeded, 504, rpcbench.DeadlineExceeded, nil},
-				{"a bare context error: cancelled", context.Canceled, 500, rpcbench.Canceled, nil},
-				{"somebody's error", io.ErrClosedPipe, 500, rpcbench.Internal, nil},
-				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.Internal, nil},
+				{"the user breaks rules", invalid, 400, rpcbench.CodeInvalid, broken},
+				{"the request can't be read", failed(rpcbench.CodeMalformed), 400, rpcbench.CodeMalformed, nil},
+				{"the request is too large", failed(rpcbench.CodeTooLarge), 413, rpcbench.CodeTooLarge, nil},
+				{"the service was too slow", failed(rpcbench.CodeDeadlineExceeded), 504, rpcbench.CodeDeadlineExceeded, nil},
+				{"the service can't be reached", failed(rpcbench.CodeUnavailable), 503, rpcbench.CodeUnavailable, nil},
+				{"the service is broken", failed(rpcbench.CodeInternal), 500, rpcbench.CodeInternal, nil},
+				{"the service's own call was cancelled", failed(rpcbench.CodeCanceled), 500, rpcbench.CodeCanceled, nil},
+				{"an Error within another", fmt.Errorf("create: %w", failed(rpcbench.CodeUnavailable)), 503,
+					rpcbench.CodeUnavailable, nil},
+				{"a bare context error: deadline", context.DeadlineExceeded, 504, rpcbench.CodeDeadlineExceeded, nil},
+				{"a bare context error: cancelled", context.Canceled, 500, rpcbench.CodeCanceled, nil},
+				{"somebody's error", io.ErrClosedPipe, 500, rpcbench.CodeInternal, nil},
+				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.CodeInternal, nil},
 			} {
 				current = c.err
 				body, err := k.Marshal(rpcbench.Sample(0, 0))
@@ -152,8 +153,9 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 					require.True(t, ok, "%s, %s: %v", c.why, form, err)
 					require.Equal(t, c.code, e.Code, "%s, %s", c.why, form)
 					require.Equal(t, c.broken, e.Violations, "%s, %s", c.why, form)
-					require.Equal(t, c.code == rpcbench.Canceled, errors.Is(err, context.Canceled), "%s, %s", c.why, form)
-					require.Equal(t, c.code == rpcbench.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%s, %s", c.why,
+					require.Equal(t, c.code == rpcbench.CodeCanceled, errors.Is(err, context.Canceled), "%s, %s", c.why, form)
+					require.Equal(t, c.code == rpcbench.CodeDeadlineExceeded, errors.Is(err, context.DeadlineExceeded), "%s, %s",
+						c.why,
 						form)
 					if want, ok := c.err.(*rpcbench.Error); ok && want.Code != "" {
 						require.Equal(t, want.Message, e.Message, "%s: %s", c.why, form)
@@ -179,14 +181,14 @@ func TestBodies(t *testing.T) {
 	}{
 		{"nothing is wrong", whole, "", ""},
 		{"white space around it", " \n" + whole + "\n ", "", ""},
-		{"nothing", "", rpcbench.Malformed, rpcbench.Malformed},
-		{"truncated before the end", user, rpcbench.Malformed, rpcbench.Malformed},
-		{"a number for a string", `{"email":7}`, rpcbench.Malformed, rpcbench.Malformed},
-		{"garbage after it", whole + "x", rpcbench.Malformed, ""},
-		{"another after it", whole + whole, rpcbench.Malformed, ""},
-		{"null, which decodes to a user with nothing", "null", rpcbench.Invalid, rpcbench.Invalid},
+		{"nothing", "", rpcbench.CodeMalformed, rpcbench.CodeMalformed},
+		{"truncated before the end", user, rpcbench.CodeMalformed, rpcbench.CodeMalformed},
+		{"a number for a string", `{"email":7}`, rpcbench.CodeMalformed, rpcbench.CodeMalformed},
+		{"garbage after it", whole + "x", rpcbench.CodeMalformed, ""},
+		{"another after it", whole + whole, rpcbench.CodeMalformed, ""},
+		{"null, which decodes to a user with nothing", "null", rpcbench.CodeInvalid, rpcbench.CodeInvalid},
 		{"as large as may be", padded(rpcbench.MaxBody), "", ""},
-		{"a byte larger", padded(rpcbench.MaxBody + 1), rpcbench.TooLarge, rpcbench.TooLarge},
+		{"a byte larger", padded(rpcbench.MaxBody + 1), rpcbench.CodeTooLarge, rpcbench.CodeTooLarge},
 	} {
 		for name, k := range codecs() {
 			t.Run(c.why+"/"+name, func(t *testing.T) {
@@ -230,10 +232,10 @@ func TestGzippedBodies(t *testing.T) {
 		body []byte
 		want rpcbench.Code // "" for success
 	}{
-		{"not compressed", user, rpcbench.Malformed},
-		{"cut off", good[:len(good)-1], rpcbench.Malformed},
+		{"not compressed", user, rpcbench.CodeMalformed},
+		{"cut off", good[:len(good)-1], rpcbench.CodeMalformed},
 		{"as large as may be", compressed(rpcbench.MaxBody - len(user)), ""},
-		{"a byte larger", compressed(rpcbench.MaxBody - len(user) + 1), rpcbench.TooLarge},
+		{"a byte larger", compressed(rpcbench.MaxBody - len(user) + 1), rpcbench.CodeTooLarge},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			got := send(t, http.MethodPost, "http://"+fixture.Addr+usersPath, c.body, "gzip")
@@ -319,14 +321,14 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 		err  error
 		code rpcbench.Code
 	}{
-		{"a request", create(good, unwritable{refuses: func(any) bool { return true }}), rpcbench.Malformed},
-		{"a request in a stream", create(good, unwritableStream{}), rpcbench.Malformed},
+		{"a request", create(good, unwritable{refuses: func(any) bool { return true }}), rpcbench.CodeMalformed},
+		{"a request in a stream", create(good, unwritableStream{}), rpcbench.CodeMalformed},
 		{"a reply", create(serve(unwritable{refuses: func(v any) bool {
 			_, ok := v.(*rpcbench.Response)
 			return ok
-		}}), jsonstd.Codec{}), rpcbench.Internal},
+		}}), jsonstd.Codec{}), rpcbench.CodeInternal},
 		{"a reply and the error about it", create(serve(unwritable{refuses: func(any) bool { return true }}),
-			jsonstd.Codec{}), rpcbench.Internal},
+			jsonstd.Codec{}), rpcbench.CodeInternal},
 	} {
 		require.Equal(t, c.code, rpcbench.CodeOf(c.err), "%s: %v", c.why, c.err)
 	}
@@ -353,20 +355,20 @@ func TestReplies(t *testing.T) {
 		want   rpcbench.Code // of the Call; "" for success
 	}{
 		{"the right one", 200, string(good), false, ""},
-		{"nothing", 200, "", false, rpcbench.Malformed},
-		{"no JSON", 200, "<html>", false, rpcbench.Malformed},
-		{"half of it, then the connection breaks", 200, string(good[:len(good)/2]), true, rpcbench.Unavailable},
-		{"no JSON, and much of it", 200, strings.Repeat("x", 1<<20), false, rpcbench.Malformed},
-		{"an error with the status of a success", 200, invalid, false, rpcbench.Malformed},
-		{"an empty object with the status of a success", 200, "{}", false, rpcbench.Internal},
-		{"a failure", 400, invalid, false, rpcbench.Invalid},
-		{"a failure, then the connection breaks", 400, invalid, true, rpcbench.Unavailable},
-		{"a failure with the body of a success", 400, string(good), false, rpcbench.Internal},
-		{"a failure whose body is text", 500, "oops", false, rpcbench.Internal},
-		{"a failure whose body has no code", 500, "{}", false, rpcbench.Internal},
+		{"nothing", 200, "", false, rpcbench.CodeMalformed},
+		{"no JSON", 200, "<html>", false, rpcbench.CodeMalformed},
+		{"half of it, then the connection breaks", 200, string(good[:len(good)/2]), true, rpcbench.CodeUnavailable},
+		{"no JSON, and much of it", 200, strings.Repeat("x", 1<<20), false, rpcbench.CodeMalformed},
+		{"an error with the status of a success", 200, invalid, false, rpcbench.CodeMalformed},
+		{"an empty object with the status of a success", 200, "{}", false, rpcbench.CodeInternal},
+		{"a failure", 400, invalid, false, rpcbench.CodeInvalid},
+		{"a failure, then the connection breaks", 400, invalid, true, rpcbench.CodeUnavailable},
+		{"a failure with the body of a success", 400, string(good), false, rpcbench.CodeInternal},
+		{"a failure whose body is text", 500, "oops", false, rpcbench.CodeInternal},
+		{"a failure whose body has no code", 500, "{}", false, rpcbench.CodeInternal},
 		{"a failure whose body is longer than any", 400, strings.Repeat(" ", rpcbench.MaxBody) + invalid, true,
-			rpcbench.Internal},
-		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.Internal},
+			rpcbench.CodeInternal},
+		{"a failure whose body has the code of another status", 503, invalid, false, rpcbench.CodeInternal},
 	} {
 		for name, k := range codecs() {
 			t.Run(c.why+"/"+name, func(t *testing.T) {

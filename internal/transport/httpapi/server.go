@@ -67,9 +67,9 @@ func (h *handler[Q, A, E]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func requestError(body io.Reader, err error) error {
 	_, readErr := body.Read(make([]byte, 1))
 	if _, ok := errors.AsType[*http.MaxBytesError](readErr); ok || errors.Is(err, gzipped.ErrTooLarge) {
-		return &rpcbench.Error{Code: rpcbench.TooLarge, Message: err.Error()}
+		return &rpcbench.Error{Code: rpcbench.CodeTooLarge, Message: err.Error()}
 	}
-	return &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()}
+	return &rpcbench.Error{Code: rpcbench.CodeMalformed, Message: err.Error()}
 }
 
 // fail sends the error in the stack's own wire format, with the error's status.

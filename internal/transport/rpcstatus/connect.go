@@ -36,7 +36,7 @@ func OfConnect(ctx context.Context, err error, number uint32, message string, re
 		return rpcbench.CallError(ctx, err) // no connection, or it broke, or was reset, or the context ended
 	case begins("stream error: "): // the server reset the stream
 	case number == internal: // a message that can't be encoded or decoded
-		e.Code = rpcbench.Malformed
+		e.Code = rpcbench.CodeMalformed
 	}
 	return e
 }

@@ -106,17 +106,17 @@ func (encoding) Marshal(m drpc.Message) ([]byte, error) { return encoding{}.Mars
 func (encoding) MarshalAppend(buf []byte, m drpc.Message) ([]byte, error) {
 	buf, err := proto.MarshalOptions{}.MarshalAppend(buf, m.(proto.Message))
 	if err != nil {
-		err = &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		err = &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	return buf, err
 }
 
 func (encoding) Unmarshal(buf []byte, m drpc.Message) error {
 	if len(buf) > rpcbench.MaxBody {
-		return failure(&rpcbench.Error{Code: rpcbench.TooLarge, Message: fmt.Sprintf("a message of %d bytes", len(buf))})
+		return failure(&rpcbench.Error{Code: rpcbench.CodeTooLarge, Message: fmt.Sprintf("a message of %d bytes", len(buf))})
 	}
 	if err := proto.Unmarshal(buf, m.(proto.Message)); err != nil {
-		return failure(&rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()})
+		return failure(&rpcbench.Error{Code: rpcbench.CodeMalformed, Message: err.Error()})
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestCallAfterOneThatCantBeEncoded(t *testing.T) {
 		broken := rpcbench.Sample(0, 0)
 		broken.Name = "in\xffvalid"
 		_, err := f.Users.CreateUser(ctx, broken)
-		require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
+		require.Equal(t, rpcbench.CodeMalformed, rpcbench.CodeOf(err))
 		_, err = f.Users.CreateUser(ctx, rpcbench.Sample(1, 0))
 		require.NoError(t, err)
 	}

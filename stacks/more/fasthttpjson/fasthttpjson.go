@@ -71,11 +71,11 @@ func (silent) Printf(string, ...any) {}
 func serve[Q, A any](ctx *fasthttp.RequestCtx, do func(context.Context, *Q) (*A, error)) {
 	body, q := ctx.PostBody(), new(Q)
 	if len(body) > rpcbench.MaxBody {
-		fail(ctx, &rpcbench.Error{Code: rpcbench.TooLarge, Message: fmt.Sprintf("a body of %d bytes", len(body))})
+		fail(ctx, &rpcbench.Error{Code: rpcbench.CodeTooLarge, Message: fmt.Sprintf("a body of %d bytes", len(body))})
 		return
 	}
 	if err := json.Unmarshal(body, q); err != nil {
-		fail(ctx, &rpcbench.Error{Code: rpcbench.Malformed, Message: err.Error()})
+		fail(ctx, &rpcbench.Error{Code: rpcbench.CodeMalformed, Message: err.Error()})
 		return
 	}
 	a, err := do(ctx, q)
@@ -181,7 +181,7 @@ func (h *host) cut() {
 func call[A any](ctx context.Context, c *client, path string, q any) (*A, error) {
 	data, err := json.Marshal(q)
 	if err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -202,13 +202,13 @@ func call[A any](ctx context.Context, c *client, path string, q any) (*A, error)
 		e := new(rpcbench.Error)
 		if err := json.Unmarshal(resp.Body(), e); err != nil || httpapi.Status(e.Code) != resp.StatusCode() {
 			unreadable := fmt.Sprintf("status %d with an unreadable body", resp.StatusCode())
-			return nil, &rpcbench.Error{Code: rpcbench.Internal, Message: unreadable}
+			return nil, &rpcbench.Error{Code: rpcbench.CodeInternal, Message: unreadable}
 		}
 		return nil, e
 	}
 	a := new(A)
 	if err := json.Unmarshal(resp.Body(), a); err != nil {
-		return nil, &rpcbench.Error{Code: rpcbench.Malformed, Err: err}
+		return nil, &rpcbench.Error{Code: rpcbench.CodeMalformed, Err: err}
 	}
 	return a, nil
 }

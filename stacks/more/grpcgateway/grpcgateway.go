@@ -101,7 +101,7 @@ func fail(
 	e := grpcapi.FromStatus(err)
 	_, readErr := r.Body.Read(make([]byte, 1)) // the library has put the error into a text
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](readErr); tooLarge {
-		e.Code = rpcbench.TooLarge
+		e.Code = rpcbench.CodeTooLarge
 	}
 	e.Message = err.Error()
 	body := pb.API().FromError(e)

@@ -131,7 +131,7 @@ func (p *server) answer(ctx context.Context, q *PooledRequest) *PooledReply {
 	case q.User != nil:
 		reply.Response, err = p.create(ctx, q.User)
 	default:
-		err = &rpcbench.Error{Code: rpcbench.Malformed, Message: "neither a user nor a message"}
+		err = &rpcbench.Error{Code: rpcbench.CodeMalformed, Message: "neither a user nor a message"}
 	}
 	if err != nil {
 		reply.Error = p.fromError(binding.AsError(err))
@@ -225,7 +225,7 @@ func (p *pool) exchange(
 	if err == nil || unsent {
 		r = new(PooledReply)
 		if err = s.RecvMsg(r); err == nil && !fits(q, r) {
-			err = &rpcbench.Error{Code: rpcbench.Malformed, Message: "a reply to another kind of request"}
+			err = &rpcbench.Error{Code: rpcbench.CodeMalformed, Message: "a reply to another kind of request"}
 		}
 	}
 	if !stop() || err != nil {

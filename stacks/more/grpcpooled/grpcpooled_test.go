@@ -74,14 +74,14 @@ func (l *leasing) calls(t *testing.T, name string) {
 func TestLeasedStreamIsUsedAgain(t *testing.T) {
 	l := lease(t, time.Hour, func(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
 		if u.GetName() == "refused" {
-			return nil, &rpcbench.Error{Code: rpcbench.Invalid}
+			return nil, &rpcbench.Error{Code: rpcbench.CodeInvalid}
 		}
 		return named(ctx, u)
 	})
 	for range 3 {
 		l.calls(t, "anna")
 		_, err := l.createUser(t.Context(), &userv1.User{Name: "refused"})
-		require.Equal(t, rpcbench.Invalid, rpcbench.CodeOf(err))
+		require.Equal(t, rpcbench.CodeInvalid, rpcbench.CodeOf(err))
 	}
 	require.EqualValues(t, 1, l.streams.Load(), "an error is in the message, and leaves the stream open")
 }
@@ -102,7 +102,7 @@ func TestDeadlineIsInTheMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, left.Load(), int64(50*time.Minute), "the server knows the deadline of the call")
 	_, err = l.call(t.Context(), &PooledRequest{User: &userv1.User{}, TimeoutNanos: -1})
-	require.Equal(t, rpcbench.DeadlineExceeded, rpcbench.CodeOf(err), "the server refuses a call that is too late")
+	require.Equal(t, rpcbench.CodeDeadlineExceeded, rpcbench.CodeOf(err), "the server refuses a call that is too late")
 	require.EqualValues(t, 1, l.streams.Load())
 }
 
@@ -147,13 +147,13 @@ func TestStaleStreamsAreReplaced(t *testing.T) {
 
 func TestRequestOfNothing(t *testing.T) {
 	_, err := lease(t, time.Hour, named).call(t.Context(), new(PooledRequest))
-	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
+	require.Equal(t, rpcbench.CodeMalformed, rpcbench.CodeOf(err))
 }
 
 // TestReplyOfNothing: a reply without what was asked for fails its call, and the stream is used no more.
 func TestReplyOfNothing(t *testing.T) {
 	l := lease(t, time.Hour, func(context.Context, *userv1.User) (*userv1.CreateUserResponse, error) { return nil, nil })
 	_, err := l.createUser(t.Context(), new(userv1.User))
-	require.Equal(t, rpcbench.Malformed, rpcbench.CodeOf(err))
+	require.Equal(t, rpcbench.CodeMalformed, rpcbench.CodeOf(err))
 	require.Empty(t, l.free)
 }

@@ -17,7 +17,7 @@ import (
 
 // New uses rpc.Server and rpc.Client as they come.
 func New() rpcbench.Stack {
-	traits := rpcbench.Traits{Codec: "encoding/gob", Multiplexed: true, InvalidUTF8: rpcbench.Kept}
+	traits := rpcbench.Traits{Codec: "encoding/gob", Multiplexed: true, InvalidUTF8: rpcbench.UTF8Kept}
 	return rpcbench.Stack{Name: "netrpc", Protocol: "netrpc/gob", Traits: traits, Server: newServer, Dial: dial}
 }
 
@@ -32,7 +32,7 @@ type service struct{ validate func(*rpcbench.User) error }
 // CreateUser is what net/rpc serves.
 func (s service) CreateUser(u *rpcbench.User, r *Reply) error {
 	if len(u.Avatar) > rpcbench.MaxBody {
-		r.Failure = &rpcbench.Error{Code: rpcbench.TooLarge}
+		r.Failure = &rpcbench.Error{Code: rpcbench.CodeTooLarge}
 	} else if r.Failure, _ = errors.AsType[*rpcbench.Error](s.validate(u)); r.Failure == nil {
 		r.Response = *rpcbench.Answer(u)
 	}

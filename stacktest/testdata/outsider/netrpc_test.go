@@ -18,11 +18,11 @@ import (
 func TestConformance(t *testing.T) { stacktest.Conformance(t, netrpc.New()) }
 
 func BenchmarkNetRPC(b *testing.B) {
-	stacktest.Benchmark(b, rpcbench.Workload{}, netrpc.New())
+	stacktest.Benchmark(b, netrpc.New(), rpcbench.Workload{})
 }
 
 func BenchmarkBusy(b *testing.B) {
-	stacktest.Benchmark(b, rpcbench.Workload{Callers: 30, TLS: true, Payload: "2kB"}, netrpc.New())
+	stacktest.Benchmark(b, netrpc.New(), rpcbench.Workload{Callers: 30, TLS: true, Payload: "2kB"})
 }
 
 // BenchmarkOwnLoop is a loop of one's own over a fixture. procs is the GOMAXPROCS that its calls have seen.

@@ -29,8 +29,8 @@ func Traits() rpcbench.Traits { return binding.Traits(protobuf.Codec{}.Traits())
 // VTTraits returns t with vtprotobuf's generated methods as the codec. These methods do not check UTF-8, and turn a
 // negative zero into zero.
 func VTTraits(t rpcbench.Traits) rpcbench.Traits {
-	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.Kept
-	t.Lossy = []rpcbench.Loss{rpcbench.NegativeZero}
+	t.Codec, t.InvalidUTF8 = "github.com/rpcbench/rpcbench/proto/user/v1", rpcbench.UTF8Kept
+	t.Lossy = []rpcbench.Loss{rpcbench.LossNegativeZero}
 	return t
 }
 

@@ -25,12 +25,12 @@ func (c Codec) Unmarshal(data []byte, v any) error { return c.api.Unmarshal(data
 func (c Codec) Traits() codec.Traits {
 	t := codec.Traits{
 		Library:     "github.com/json-iterator/go",
-		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: rpcbench.Replaced,
+		Lossy:       []rpcbench.Loss{rpcbench.LossNegativeZero, rpcbench.LossNaN, rpcbench.LossInfinities},
+		InvalidUTF8: rpcbench.UTF8Replaced,
 	}
 	if c.api == jsoniter.ConfigFastest {
-		t.Lossy = append(t.Lossy, rpcbench.FloatDigits)
-		t.InvalidUTF8 = rpcbench.Kept
+		t.Lossy = append(t.Lossy, rpcbench.LossFloatDigits)
+		t.InvalidUTF8 = rpcbench.UTF8Kept
 	}
 	return t
 }

@@ -20,8 +20,8 @@ func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json",
-		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: rpcbench.Replaced,
+		Lossy:       []rpcbench.Loss{rpcbench.LossNegativeZero, rpcbench.LossNaN, rpcbench.LossInfinities},
+		InvalidUTF8: rpcbench.UTF8Replaced,
 	}
 }
 

@@ -21,7 +21,7 @@ func (Codec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/json/v2",
-		Lossy:       []rpcbench.Loss{rpcbench.NaN, rpcbench.Infinities},
-		InvalidUTF8: rpcbench.Rejected,
+		Lossy:       []rpcbench.Loss{rpcbench.LossNaN, rpcbench.LossInfinities},
+		InvalidUTF8: rpcbench.UTF8Rejected,
 	}
 }

@@ -5,7 +5,8 @@
 // twelve bytes could ask for 32 GiB and end the process.
 package msgp
 
-//go:generate go -C ../../../tools run ./gentypes -tag msg -limit 65536 ../transport/codec/msgp ../../user.go ../../types_gen.go
+//go:generate go -C ../../../tools run ./gentypes -tag msg -limit 65536 ../transport/codec/msgp ../../user.go
+// ../../types_gen.go
 //go:generate go tool -modfile=../../../tools/go.mod msgp -io=false -tests=false -file types_gen.go -o methods_gen.go
 
 import (
@@ -36,7 +37,7 @@ func (Codec) Unmarshal(data []byte, v any) error {
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "github.com/tinylib/msgp",
-		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero},
-		InvalidUTF8: rpcbench.Kept,
+		Lossy:       []rpcbench.Loss{rpcbench.LossNegativeZero},
+		InvalidUTF8: rpcbench.UTF8Kept,
 	}
 }

@@ -20,6 +20,6 @@ func (Codec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, 
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "google.golang.org/protobuf",
-		InvalidUTF8: rpcbench.Rejected,
+		InvalidUTF8: rpcbench.UTF8Rejected,
 	}
 }

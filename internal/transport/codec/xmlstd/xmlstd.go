@@ -5,7 +5,8 @@
 // encoding/xml writes carriage returns, line feeds and tabs as references, which come back as they were.
 package xmlstd
 
-//go:generate go -C ../../../tools run ./gentypes -tag xml -bytes Bytes ../transport/codec/xmlstd ../../user.go ../../types_gen.go
+//go:generate go -C ../../../tools run ./gentypes -tag xml -bytes Bytes ../transport/codec/xmlstd ../../user.go
+// ../../types_gen.go
 
 import (
 	"bytes"
@@ -45,8 +46,8 @@ func (Codec) Unmarshal(data []byte, v any) error {
 func (Codec) Traits() codec.Traits {
 	return codec.Traits{
 		Library:     "encoding/xml",
-		Lossy:       []rpcbench.Loss{rpcbench.NegativeZero, rpcbench.ControlCharacters, rpcbench.NonCharacters},
-		InvalidUTF8: rpcbench.Replaced,
+		Lossy:       []rpcbench.Loss{rpcbench.LossNegativeZero, rpcbench.LossControlCharacters, rpcbench.LossNonCharacters},
+		InvalidUTF8: rpcbench.UTF8Replaced,
 	}
 }
 
