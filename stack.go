@@ -124,7 +124,7 @@ type Loss string
 // The losses.
 const (
 	LossNegativeZero      Loss = "negative zero"
-	LossNaN               Loss = "LossNaN"
+	LossNaN               Loss = "NaN"
 	LossInfinities        Loss = "infinities"
 	LossFloatDigits       Loss = "float digits"
 	LossControlCharacters Loss = "control characters"
