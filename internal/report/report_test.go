@@ -260,7 +260,7 @@ Not measured: a new connection, gRPC: 0 of 8.
 	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, true, false))
-	require.Contains(t, b.String(), "\n  small, 20,000 a second           40 µs  42 µs    1.05 (1.04–1.06)  "+
+	require.Contains(t, b.String(), "\n  small, 20,000/s                  40 µs  42 µs    1.05 (1.04–1.06)  "+
 		"\x1b[33mmore\x1b[0m        +2.0 µs\n", "which is CPU")
 }
 
