@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,10 +39,9 @@ func (c Command) Run(ctx context.Context, args []string, stdout io.Writer) error
 		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%sexample: %s\n", c.Name, c.Args, c.Does,
 			c.More, &flags, c.Example)
 		return err
-	case err != nil && c.Name == "run" && strings.HasSuffix(err.Error(), "not defined: -quick"):
-		return Wrong("run: -quick is what run does without it: leave it out, or give -thorough for half an hour")
 	case err != nil:
-		return Wrong("%s: %w: rpcbench %s -h shows its flags", c.Name, err, c.Name)
+		_, unknown, _ := strings.Cut(err.Error(), "not defined: ")
+		return cmp.Or(Former(c.Name+" "+unknown), Wrong("%s: %w: rpcbench %s -h shows its flags", c.Name, err, c.Name))
 	}
 	if c.Args == "" && f.NArg() > 0 {
 		return Wrong("%s takes no argument, and %q is one: leave it out", c.Name, f.Arg(0))
