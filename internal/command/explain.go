@@ -104,7 +104,7 @@ func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explain
 				o.waits = true
 			}
 			if n := map[string]*int{"callers": callers, "conns": conns}[f.Name]; n != nil {
-				err = cmp.Or(err, bounds("explain", f.Name, *n))
+				err = cmp.Or(err, shell.Within("explain", f.Name, *n))
 			}
 		})
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
 // Command is one of the program's. Setup registers its flags, and returns what it does with the arguments after them.
@@ -86,6 +88,18 @@ func hasValue(f *flag.FlagSet, arg string) bool {
 	}
 	alone, ok := of.Value.(interface{ IsBoolFlag() bool })
 	return !ok || !alone.IsBoolFlag()
+}
+
+// Within refuses a number that a flag may not have. 0 is all cores, and of callers and connections none.
+func Within(command, name string, n int) error {
+	least := 1
+	if name == "gomaxprocs" {
+		least = 0
+	}
+	if n < least || n > workload.Most {
+		return Wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
+	}
+	return nil
 }
 
 // printFlags describes the flags, group by group.
