@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -40,7 +40,7 @@ const closedLoop = "%s is explained without its rate: each of %d callers calls a
 // explanation is a call of one stack, split among layers.
 type explanation struct {
 	Name      string
-	processes []explain.Process // or a profile that was read
+	processes []calls.Process // or a profile that was read
 }
 
 func explainCommand(p program, stdout, stderr io.Writer) shell.Command {
@@ -167,7 +167,7 @@ func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		}
 		defer func() { _ = os.Remove(o.folder) }() // unless a profile is in it
 	}
-	asked := explain.Rounds{Workload: o.workload, Slice: turn, Procs: o.procs, Number: rounds}
+	asked := calls.Rounds{Workload: o.workload, Slice: turn, Procs: o.procs, Number: rounds}
 	all, err := o.explain(ctx, asked, o.length, o.timeout, o.args, shell.Progress(ctx, stderr))
 	none := func(e *explanation) bool { return len(e.processes) == 0 }
 	if len(all) == 0 || slices.ContainsFunc(all, none) {
@@ -239,7 +239,7 @@ func isURL(arg string) bool {
 
 // explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
 // keeps what was measured before an error.
-func (p program) explain(ctx context.Context, asked explain.Rounds, length, timeout time.Duration, args []string,
+func (p program) explain(ctx context.Context, asked calls.Rounds, length, timeout time.Duration, args []string,
 	show shell.Show) (all []*explanation, err error) {
 	var measured []*explanation
 	for _, arg := range args {
@@ -270,7 +270,7 @@ func (p program) explain(ctx context.Context, asked explain.Rounds, length, time
 			case s.Calls == 0 && len(args) > 1:
 				return nil, shell.Wrong("explain: %s is the profile of a service, whose calls nobody counted: give it alone", arg)
 			}
-			e.Name, e.processes = s.Row, []explain.Process{{Profile: s}}
+			e.Name, e.processes = s.Row, []calls.Process{{Profile: s}}
 		}
 		all = append(all, e)
 	}
@@ -278,7 +278,7 @@ func (p program) explain(ctx context.Context, asked explain.Rounds, length, time
 	takes := each * time.Duration(len(measured))
 	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
 		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left)
-		found, err := explain.Measure(ctx, asked)
+		found, err := calls.Measure(ctx, asked)
 		for i, one := range found {
 			measured[i].processes = append(measured[i].processes, one)
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -30,12 +30,12 @@ import (
 
 // knownExplained is what a child says of each stack: 10 ms of CPU time in each of 100 samples of 1000 calls by round,
 // and of every later stack in 50 samples more.
-func knownExplained(arms []string, rounds int64) (all []explain.Process) {
+func knownExplained(arms []string, rounds int64) (all []calls.Process) {
 	for i, arm := range arms {
 		samples := 100 + 50*int64(i)
 		part := layers.Part{Layer: layers.Other, Side: "client", Function: "shop." + arm, Samples: samples * rounds,
 			CPU: time.Duration(samples*rounds) * 10 * time.Millisecond}
-		all = append(all, explain.Process{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
+		all = append(all, calls.Process{Profile: layers.Split{Row: arm, Calls: 1000 * rounds, Parts: []layers.Part{part}},
 			Procs: runtime.GOMAXPROCS(0), Calls: 100 * rounds, Wall: time.Duration(rounds) * time.Second,
 			CPU:        time.Duration(rounds) * time.Second / 2,
 			Recordings: slices.Repeat([][]byte{sampled("client", map[string]int64{part.Function: samples})}, int(rounds))})
@@ -53,7 +53,7 @@ func known(name string, samples map[layers.Part]int64, processes int64) *explana
 			p.Samples, p.CPU = n+2*i, time.Duration(n+2*i)*10*time.Millisecond
 			s.Parts = append(s.Parts, p)
 		}
-		e.processes = append(e.processes, explain.Process{Profile: s})
+		e.processes = append(e.processes, calls.Process{Profile: s})
 	}
 	return e
 }

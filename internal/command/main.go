@@ -12,7 +12,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/own"
@@ -58,7 +58,7 @@ func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload
 // jobs are what this program does as a child of itself or of another build.
 func jobs() map[string]child.Job {
 	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
-		child.Counts: versus.Counting(), child.Profiles: explain.Profiling(), child.Holds: idle.Holding()}
+		child.Counts: versus.Counting(), child.Profiles: calls.Profiling(), child.Holds: idle.Holding()}
 }
 
 // program is one that may make modules.

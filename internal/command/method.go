@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -292,7 +292,7 @@ func (p plan) layers(ctx context.Context, show shell.Show) (string, error) {
 	}
 	single := func(w workload.Planned) bool { return !w.At(nil).Windowed() }
 	w := p.workloads[max(0, slices.IndexFunc(p.workloads, single))].At(nil)
-	asked := explain.Rounds{Workload: w, Slice: turn, Procs: 1, Number: rounds}
+	asked := calls.Rounds{Workload: w, Slice: turn, Procs: 1, Number: rounds}
 	all, err := p.explain(ctx, asked, p.explained(), 0, names, show)
 	if err != nil {
 		return "", err

@@ -1,6 +1,6 @@
-// Package explain measures stacks under the profiler and without it, in turn, in a process of its own. Package layers
+// Package calls measures stacks under the profiler and without it, in turn, in a process of its own. Package layers
 // splits the profiles.
-package explain
+package calls
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package explain
+package calls
 
 import (
 	"context"
