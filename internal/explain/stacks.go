@@ -1,4 +1,4 @@
-package command
+package explain
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ func everything(layers.Part) bool { return true }
 
 // micro returns the µs per call in each process of the parts that satisfy the condition. Of a service, whose calls
 // nobody counted, it returns the percentage of samples.
-func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
+func (e *Explanation) micro(of func(layers.Part) bool) (each []float64) {
 	for _, p := range e.processes {
 		n, cpu := p.Profile.Sum(of)
 		amount, by := cpu.Seconds()*1e6, p.Profile.Calls
@@ -36,7 +36,7 @@ func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
 
 // plain returns the µs per call in each process without the profiler: none of a profile, or where the system does not
 // tell the CPU time.
-func (e *explanation) plain() (wall, cpu []float64) {
+func (e *Explanation) plain() (wall, cpu []float64) {
 	for _, p := range e.processes {
 		if p.Calls > 0 {
 			wall = append(wall, p.Wall.Seconds()*1e6/float64(p.Calls))
@@ -49,7 +49,7 @@ func (e *explanation) plain() (wall, cpu []float64) {
 }
 
 // count adds up samples, calls under the profiler, and calls without.
-func (e *explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
+func (e *Explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
 	for _, p := range e.processes {
 		n, _ := p.Profile.Sum(of)
 		samples, calls, plain = samples+n, calls+p.Profile.Calls, plain+p.Calls
@@ -70,8 +70,8 @@ func interval(micro []float64) string {
 	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
 }
 
-// print has what a call takes, and its layers.
-func (e *explanation) print(w io.Writer) error {
+// Print has what a call takes, and its layers.
+func (e *Explanation) Print(w io.Writer) error {
 	samples, calls, plain := e.count(everything)
 	all := e.micro(everything)
 	shell.Say(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
@@ -102,9 +102,9 @@ func (e *explanation) print(w io.Writer) error {
 	return t.Text(w, shell.Width(w))
 }
 
-// printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
+// PrintDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
 // differences of processes. Profiles that were read have no interval.
-func printDifference(w io.Writer, a, b *explanation) error {
+func PrintDifference(w io.Writer, a, b *Explanation) error {
 	difference := func(layer, side string) []float64 {
 		return less(a.micro(within(layer, side)), b.micro(within(layer, side)))
 	}
@@ -167,7 +167,7 @@ func less(a, b []float64) (d []float64) {
 
 // carriers names the three functions of a layer whose times differ most, of those that differ by more than two standard
 // errors over processes. One process, or a profile, has the error of counting: n samples are known to √n.
-func carriers(a, b *explanation, layer string) string {
+func carriers(a, b *Explanation, layer string) string {
 	by := map[string]amount{}
 	for _, p := range slices.Concat(a.processes, b.processes) {
 		for _, part := range p.Profile.Parts {
@@ -178,7 +178,7 @@ func carriers(a, b *explanation, layer string) string {
 			of := func(p layers.Part) bool { return p.Layer == layer && path.Base(p.Function) == name }
 			d := less(a.micro(of), b.micro(of))
 			se := stats.StdDev(d) / math.Sqrt(float64(len(d)))
-			for _, e := range []*explanation{a, b} {
+			for _, e := range []*Explanation{a, b} {
 				if n, _, _ := e.count(of); len(d) == 1 && n > 0 {
 					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
 				}

@@ -1,4 +1,4 @@
-package command
+package explain
 
 import (
 	"cmp"
@@ -71,7 +71,7 @@ func binomial(n, all float64) (lo, hi float64) {
 }
 
 // printService says what a service's profile bounds, and prints its layers.
-func (e *explanation) printService(w io.Writer, by report.Summary, typed string) error {
+func (e *Explanation) printService(w io.Writer, by report.Summary, typed string) error {
 	samples, _, _ := e.count(everything)
 	next := "rpcbench run compares stacks; with -ratios and its folder, explain says what each saves here."
 	if by.Measured() {
@@ -106,7 +106,7 @@ func (e *explanation) printService(w io.Writer, by report.Summary, typed string)
 }
 
 // functions names those of a layer that took most, by the standard errors of counting.
-func (e *explanation) functions(layer string, samples float64) string {
+func (e *Explanation) functions(layer string, samples float64) string {
 	by := map[string]amount{}
 	for _, p := range e.processes[0].Profile.Parts {
 		if name := path.Base(p.Function); p.Layer == layer {
@@ -119,7 +119,7 @@ func (e *explanation) functions(layer string, samples float64) string {
 
 // printBound says what a stack without cost would save, and what measured ratios would: of the share x, a stack whose
 // calls take r times as much CPU saves x·(1 − r). Where handlers may be in x, it says so.
-func (e *explanation) printBound(w io.Writer, samples float64, by report.Summary) {
+func (e *Explanation) printBound(w io.Writer, samples float64, by report.Summary) {
 	share := func(of func(layers.Part) bool) float64 { return e.micro(of)[0] }
 	x, nobodys, margin := share(layers.InRPCs), share(within(layers.Nobodys, "")), 100*verdict.Margin
 	encoded := share(func(p layers.Part) bool { return p.Side == layers.Encoding && layers.InRPCs(p) })

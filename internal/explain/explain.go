@@ -1,4 +1,5 @@
-package command
+// Package explain is the command of that name, and what run has of it.
+package explain
 
 import (
 	"bytes"
@@ -23,27 +24,28 @@ import (
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
-// turn is how long a stack is measured before the next one has its turn. In a process each has as many rounds: one with
+// Turn is how long a stack is measured before the next one has its turn. In a process each has as many rounds: one with
 // the profiler first, one with it last.
 const (
-	turn   = 500 * time.Millisecond
-	rounds = 2
-	each   = rounds * 2 * turn // of a stack in a process
+	Turn   = 500 * time.Millisecond
+	Rounds = 2
+	Each   = Rounds * 2 * Turn // of a stack in a process
 )
 
-// oneProcess is said of a workload that is apart.
-const oneProcess = "%s is explained in one process: a profile of it has both the client and the server."
+// OneProcess is said of a workload that is apart.
+const OneProcess = "%s is explained in one process: a profile of it has both the client and the server."
 
 // closedLoop is said of a workload that has a rate.
 const closedLoop = "%s is explained without its rate: each of %d callers calls again as soon as it has its reply."
 
-// explanation is a call of one stack, split among layers.
-type explanation struct {
+// Explanation is a call of one stack, split among layers.
+type Explanation struct {
 	Name      string
 	processes []calls.Process // or a profile that was read
 }
 
-func explainCommand(p program, stdout, stderr io.Writer) shell.Command {
+// Command is explain.
+func Command(p shell.Program, stdout, stderr io.Writer) shell.Command {
 	return shell.Command{
 		Name: "explain", Tidies: true, Args: " stack|profile|URL...",
 		Does:    "Split the CPU of a call, of two stacks' difference or of a service among layers",
@@ -66,7 +68,7 @@ func explainCommand(p program, stdout, stderr io.Writer) shell.Command {
 
 // explained are the options of explain: what was typed behind it.
 type explained struct {
-	program
+	shell.Program
 	args, stacks    []string // all arguments, and those that are stacks
 	workload        workload.Workload
 	procs           int
@@ -77,8 +79,8 @@ type explained struct {
 }
 
 // explainFlags registers the flags. read returns what was typed, after they are parsed.
-func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explained, error)) {
-	o, first := explained{program: p}, p.Workloads()[0].Name
+func explainFlags(p shell.Program, f *flag.FlagSet) (read func(args []string) (explained, error)) {
+	o, first := explained{Program: p}, p.Workloads()[0].Name
 	if p.Stacks[0].Method == "" {
 		first = workload.Small
 	}
@@ -124,7 +126,7 @@ func explainFlags(p program, f *flag.FlagSet) (read func(args []string) (explain
 // check says what is wrong with the options.
 func (o explained) check() error {
 	err := o.workload.Check()
-	switch least := 2 * each; {
+	switch least := 2 * Each; {
 	case err != nil:
 		return shell.Wrong("explain: %w", err)
 	case len(o.args) == 0:
@@ -167,9 +169,9 @@ func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		}
 		defer func() { _ = os.Remove(o.folder) }() // unless a profile is in it
 	}
-	asked := calls.Rounds{Workload: o.workload, Slice: turn, Procs: o.procs, Number: rounds}
-	all, err := o.explain(ctx, asked, o.length, o.timeout, o.args, shell.Progress(ctx, stderr))
-	none := func(e *explanation) bool { return len(e.processes) == 0 }
+	asked := calls.Rounds{Workload: o.workload, Slice: Turn, Procs: o.procs, Number: Rounds}
+	all, err := Explain(ctx, o.Program, asked, o.length, o.timeout, o.args, shell.Progress(ctx, stderr))
+	none := func(e *Explanation) bool { return len(e.processes) == 0 }
 	if len(all) == 0 || slices.ContainsFunc(all, none) {
 		return err // else an interrupted one has something to show
 	}
@@ -186,12 +188,13 @@ func (o explained) run(ctx context.Context, stdout, stderr io.Writer) (err error
 	if service {
 		return errors.Join(all[0].printService(stdout, by, o.args[0]), err)
 	}
-	err = errors.Join(err, o.printExplained(stdout, all, o.workload, len(o.stacks) > 0))
+	err = errors.Join(err, printExplained(stdout, o.Program, all, o.workload, len(o.stacks) > 0))
 	return errors.Join(err, shell.Say(stdout, "Next: %s", next(o.folder, o.stacks, o.args)))
 }
 
 // printExplained writes the layers of each stack and of their difference. They were measured, or read from profiles.
-func (p program) printExplained(stdout io.Writer, all []*explanation, w workload.Workload, measured bool) (err error) {
+func printExplained(stdout io.Writer, p shell.Program, all []*Explanation, w workload.Workload,
+	measured bool) (err error) {
 	var names []string
 	for _, e := range all {
 		names = append(names, e.Name)
@@ -199,7 +202,7 @@ func (p program) printExplained(stdout io.Writer, all []*explanation, w workload
 	on := report.Summary{Environment: environ.List()}.Head()
 	shell.Say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
 	if w.Apart && measured {
-		shell.Say(stdout, oneProcess, w.Name)
+		shell.Say(stdout, OneProcess, w.Name)
 	}
 	if w.Rate != 0 && measured {
 		shell.Say(stdout, closedLoop, w.Name, w.AtOnce())
@@ -212,10 +215,10 @@ func (p program) printExplained(stdout io.Writer, all []*explanation, w workload
 		}
 	}
 	for _, e := range all {
-		err = errors.Join(err, e.print(stdout))
+		err = errors.Join(err, e.Print(stdout))
 	}
 	if len(all) == 2 {
-		err = errors.Join(err, printDifference(stdout, all[0], all[1]))
+		err = errors.Join(err, PrintDifference(stdout, all[0], all[1]))
 	}
 	shell.Say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
 		"error over processes, or that of counting the samples of a file.")
@@ -237,13 +240,13 @@ func isURL(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 }
 
-// explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
+// Explain reads the arguments that are files, and has those that are stacks measured in one process after the other. It
 // keeps what was measured before an error.
-func (p program) explain(ctx context.Context, asked calls.Rounds, length, timeout time.Duration, args []string,
-	show shell.Show) (all []*explanation, err error) {
-	var measured []*explanation
+func Explain(ctx context.Context, p shell.Program, asked calls.Rounds, length, timeout time.Duration,
+	args []string, show shell.Show) (all []*Explanation, err error) {
+	var measured []*Explanation
 	for _, arg := range args {
-		e := &explanation{Name: arg}
+		e := &Explanation{Name: arg}
 		_, unknown := p.Find(arg)
 		info, missing := os.Stat(arg)
 		elsewhere := isURL(arg) || arg == "-"
@@ -275,8 +278,8 @@ func (p program) explain(ctx context.Context, asked calls.Rounds, length, timeou
 		all = append(all, e)
 	}
 	defer show("", 0)
-	takes := each * time.Duration(len(measured))
-	for n, left := length/each, length/each; left > 0 && takes > 0; left-- {
+	takes := Each * time.Duration(len(measured))
+	for n, left := length/Each, length/Each; left > 0 && takes > 0; left-- {
 		show(fmt.Sprintf("process %d of %d", n-left+1, n), takes*left)
 		found, err := calls.Measure(ctx, asked)
 		for i, one := range found {
@@ -293,7 +296,7 @@ func (p program) explain(ctx context.Context, asked calls.Rounds, length, timeou
 }
 
 // keep writes the profile of all processes of a stack to a folder.
-func (e *explanation) keep(folder string) error {
+func (e *Explanation) keep(folder string) error {
 	var recordings [][]byte
 	for _, p := range e.processes {
 		recordings = append(recordings, p.Recordings...)
