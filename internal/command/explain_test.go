@@ -68,4 +68,4 @@ func sampled(side string, stacks map[string]int64) []byte {
 	return b.Bytes()
 }
 
-const aService = "../explain/layers/testdata/services/etcd.pprof"
+const aService = "../explain/bound/testdata/services/etcd.pprof"

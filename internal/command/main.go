@@ -13,6 +13,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/bound"
 	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
@@ -70,7 +71,8 @@ type program struct {
 
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := []shell.Command{runCommand(p, stdout, stderr), own.Command(p.make, stdout, stderr), reportCommand(stdout),
-		explain.Command(p.Program, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
+		explain.Command(p.Program, stdout, stderr), bound.Command(p.Program, stdout), serveCommand(p, stdout),
+		listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 {
 		return shell.Wrong("a command is missing: rpcbench -h lists them")
 	}

@@ -5,6 +5,10 @@ package shell
 func Former(what string, args ...any) error {
 	now, known := map[string]string{
 		"run -quick": "run: -quick is what run does without it: leave it out, or give -thorough for half an hour",
+		"explain of a service": "explain: %[1]s is the profile of a service: rpcbench bound %[1]s says what another " +
+			"stack could save there",
+		"explain -ratios":  "explain: -ratios is for the profile of a service: rpcbench bound -ratios folder profile",
+		"explain -timeout": "explain: -timeout is for the profile of a URL: rpcbench bound -timeout 1m URL",
 	}[what]
 	if !known {
 		return nil

@@ -1,5 +1,3 @@
-// Package calls measures stacks under the profiler and without it, in turn, in a process of its own. Package layers
-// splits the profiles.
 package calls
 
 import (
@@ -41,9 +39,9 @@ type Rounds struct {
 	path string // of the program; "" is this one. Tests have others
 }
 
-// Measure has a process of this program measure rounds. It returns what that found of each arm. With an error come the
-// rounds before it, and nil if there are none.
-func Measure(ctx context.Context, r Rounds) (all []Process, err error) {
+// process has a process of this program measure the rounds. It returns what that found of each arm. With an error come
+// the rounds before it, and nil if there are none.
+func (r Rounds) process(ctx context.Context) (all []Process, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := child.Command{Path: r.path, Does: child.Profiles, Procs: r.Procs, Asked: r, Files: r.Workload.Unix,
@@ -66,7 +64,7 @@ func Measure(ctx context.Context, r Rounds) (all []Process, err error) {
 	return all, c.End()
 }
 
-// Profiling is the job of a child that explains: the child's side of Measure. For each line it measures a round, and
+// Profiling is the job of a child that explains: the child's side of Explain. For each line it measures a round, and
 // its answers are the sums of all rounds so far.
 func Profiling() child.Job { return child.NewJob(measure) }
 

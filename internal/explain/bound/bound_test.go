@@ -1,4 +1,4 @@
-package explain
+package bound
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
-// typed runs explain as main does, without a terminal.
+// typed runs bound as main does, without a terminal.
 func typed(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	var out strings.Builder
@@ -30,13 +30,13 @@ func typed(t *testing.T, args ...string) (stdout string, err error) {
 }
 
 func command(out io.Writer) shell.Command {
-	return Command(shell.Program{Stacks: stacks.All()}, out, io.Discard)
+	return Command(shell.Program{Stacks: stacks.All()}, out)
 }
 
-const aService = "layers/testdata/services/etcd.pprof"
+const aService = "testdata/services/etcd.pprof"
 
 // A server gives its profile, or there is one line that says why it did not.
-func TestExplainFetches(t *testing.T) {
+func TestFetch(t *testing.T) {
 	t.Parallel()
 	good, err := os.ReadFile(aService)
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestExplainFetches(t *testing.T) {
 		server.URL + "/silent":                   "no whole profile came within 300ms: ask for fewer seconds",
 		server.URL + "/stalls":                   "no whole profile came within 300ms: ",
 		"http://" + closed.Addr().String() + "/": "connection refused",
-		"http://[::1":                            "explain: parse ",
+		"http://[::1":                            "bound: parse ",
 	} {
 		var out strings.Builder
 		bound := "300ms"
@@ -87,7 +87,7 @@ func TestExplainFetches(t *testing.T) {
 }
 
 // A profile that never comes through a pipe is waited for until a signal.
-func TestExplainOfAPipeIsInterrupted(t *testing.T) {
+func TestAPipeIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	from, to := io.Pipe()
@@ -98,8 +98,8 @@ func TestExplainOfAPipeIsInterrupted(t *testing.T) {
 
 // TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
 func TestServicesPage(t *testing.T) {
-	const dir = "layers/testdata/services/"
-	text, err := os.ReadFile("../../docs/service.md")
+	const dir = "testdata/services/"
+	text, err := os.ReadFile("../../../docs/service.md")
 	require.NoError(t, err)
 	page := string(text)
 	files, err := os.ReadDir(dir)

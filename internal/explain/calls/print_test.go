@@ -1,4 +1,4 @@
-package explain
+package calls
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 )
 
@@ -23,7 +22,7 @@ func known(name string, samples map[layers.Part]int64, processes int64) *Explana
 			p.Samples, p.CPU = n+2*i, time.Duration(n+2*i)*10*time.Millisecond
 			s.Parts = append(s.Parts, p)
 		}
-		e.processes = append(e.processes, calls.Process{Profile: s})
+		e.Processes = append(e.Processes, Process{Profile: s})
 	}
 	return e
 }
@@ -41,9 +40,9 @@ func TestExplainAddsUp(t *testing.T) {
 		{Layer: "networking (syscalls)", Side: "client", Function: "syscall.read"}:  129,
 	}, 2)
 	for i, cpu := range []time.Duration{2050, 2151} { // µs of 100 calls
-		a.processes[i].Calls, a.processes[i].CPU, a.processes[i].Wall = 100, cpu*100*time.Microsecond,
+		a.Processes[i].Calls, a.Processes[i].CPU, a.Processes[i].Wall = 100, cpu*100*time.Microsecond,
 			3*cpu*100*time.Microsecond
-		b.processes[i].Calls, b.processes[i].CPU, b.processes[i].Wall = 100, 2200*100*time.Microsecond,
+		b.Processes[i].Calls, b.Processes[i].CPU, b.Processes[i].Wall = 100, 2200*100*time.Microsecond,
 			2300*100*time.Microsecond
 	}
 	var out strings.Builder
@@ -76,7 +75,7 @@ The difference in CPU is -200.0 µs (-581.2 to +181.2) by the profiles, and -99.
 Without the profiler, what a caller waits differs by +4001.5 µs (+2076.5 to +5926.5).
 `, regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " | "))
 
-	a.processes[0].Procs = 2
+	a.Processes[0].Procs = 2
 	out.Reset()
 	require.NoError(t, PrintDifference(&out, a, b))
 	require.Regexp(t, `to \+5926\.5\)\. Layers do not\n  sum to that, because cores work side by side\.\n$`, out.String())
