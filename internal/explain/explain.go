@@ -49,9 +49,6 @@ func Command(p shell.Program, stdout, stderr io.Writer) shell.Command {
 			read := flags(p, f)
 			return func(ctx context.Context, args []string) error {
 				o, err := read(args)
-				if err == nil {
-					err = o.check()
-				}
 				if err != nil {
 					return err
 				}
@@ -61,7 +58,7 @@ func Command(p shell.Program, stdout, stderr io.Writer) shell.Command {
 	}
 }
 
-// flags registers those of explain. read returns what was typed, after they are parsed.
+// flags registers those of explain. read returns what was typed, after they are parsed, or says what is wrong with it.
 func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options, error)) {
 	o, first := options{Program: p}, p.Workloads()[0].Name
 	if p.Stacks[0].Method == "" {
@@ -94,7 +91,7 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 		o.workload = listed.At(nil)
 		o.workload.Callers = cmp.Or(*callers, o.workload.Callers)
 		o.workload.Conns = cmp.Or(*conns, o.workload.Conns)
-		return o, nil
+		return o, o.check()
 	}
 }
 
@@ -167,14 +164,18 @@ func (o options) profiles() (all []*calls.Explanation, err error) {
 		case !info.Mode().IsRegular():
 			return nil, shell.Wrong("explain: %s is no file: name a profile", arg)
 		}
-		switch s, err := layers.ReadFile(arg); {
+		p, err := layers.ReadFile(arg)
+		if err != nil {
+			return nil, err
+		}
+		s, err := layers.Of(p)
+		switch {
 		case errors.Is(err, layers.ErrService):
 			return nil, shell.Former("explain of a service", arg)
 		case err != nil:
-			return nil, err
-		default:
-			all[i] = &calls.Explanation{Name: s.Row, Processes: []calls.Process{{Profile: s}}}
+			return nil, fmt.Errorf("%s: %w", arg, err)
 		}
+		all[i] = &calls.Explanation{Name: s.Row, Processes: []calls.Process{{Profile: s}}}
 	}
 	return all, nil
 }

@@ -227,7 +227,7 @@ func TestRulesKnowServices(t *testing.T) {
 	require.NoError(t, err)
 	rules := string(text) + ownersText
 	for _, file := range files {
-		_, p, err := options{}.read(t.Context(), file)
+		p, err := layers.ReadFile(file)
 		require.NoError(t, err)
 		s, err := Of(file, p)
 		require.NoError(t, err)

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"regexp"
 	"runtime/pprof"
@@ -35,12 +37,6 @@ func Names() []string {
 	return append(names, Other)
 }
 
-// Known returns the rules of rules.txt.
-func Known() Rules {
-	_, known := Parse(rulesText)
-	return known
-}
-
 // Sides returns the values of the label. The scheduler and the collector work for both sides, without a label.
 func Sides() []string { return []string{"client", "server", Unlabelled} }
 
@@ -49,6 +45,12 @@ const Unlabelled = "unlabelled"
 
 //go:embed rules.txt
 var rulesText string
+
+// Known returns the rules of rules.txt.
+func Known() Rules {
+	_, known := Parse(rulesText)
+	return known
+}
 
 // Rules maps the beginnings of functions' names to layers, or to owners of work.
 type Rules map[string]string
@@ -157,21 +159,14 @@ func Merge(row string, calls int64, recordings ...[]byte) (*profile.Profile, err
 // cores some MB. Parsed, a malicious one takes 80 times as much memory.
 const most = 16 << 20
 
-// ReadFile splits the profile of a file.
-func ReadFile(path string) (s Split, err error) {
+// ReadFile reads the profile of a file.
+func ReadFile(path string) (*profile.Profile, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer file.Close()
-	p, err := Read(path, file)
-	if err != nil {
-		return s, err
-	}
-	if s, err = Of(p); err != nil {
-		return s, fmt.Errorf("%s: %w", path, err)
-	}
-	return s, nil
+	return Read(path, file)
 }
 
 // Read reads a profile that has a name in messages.
@@ -242,9 +237,9 @@ func Of(p *profile.Profile) (s Split, err error) {
 		return s, err
 	}
 	if !slices.ContainsFunc(s.Parts, func(p Part) bool { return p.Side != Unlabelled }) {
-		return s, errors.New("no sample has the label side, so client and server can't be told apart")
+		err = errors.New("no sample has the label side, so client and server can't be told apart")
 	}
-	return s, nil
+	return s, err
 }
 
 // ErrNoSamples is the error of Tally for a profile of too little CPU time.
@@ -352,4 +347,20 @@ func (r Rules) part(sample *profile.Sample) Part {
 		}
 	}
 	return part
+}
+
+// Amount is what a function takes, with its standard error.
+type Amount struct{ Value, SE float64 }
+
+// Largest names the three functions that take most, of those above two standard errors.
+func Largest(by map[string]Amount, format string) string {
+	size := func(name string) float64 { return math.Abs(by[name].Value) }
+	maps.DeleteFunc(by, func(name string, a Amount) bool { return size(name) <= 2*a.SE })
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf(format, name, by[name].Value, by[name].SE)
+	}
+	return strings.Join(names[:min(3, len(names))], ", ")
 }
