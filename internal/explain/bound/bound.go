@@ -228,7 +228,8 @@ func (s Service) printBound(w io.Writer, by report.Summary) {
 	case s.Unseen != "":
 		why = fmt.Sprintf(", because rpcbench does not know where %s calls them", s.Unseen)
 	case other >= margin:
-		why = fmt.Sprintf(", because RPC libraries call %.1f %% (the layer other) in places that rpcbench does not know", other)
+		why = fmt.Sprintf(", because RPC libraries call %.1f %% (the layer other) in places that rpcbench does not "+
+			"know", other)
 	default:
 		would, ends, atMost = "would ", "", ""
 	}
@@ -261,7 +262,7 @@ func (s Service) printBound(w io.Writer, by report.Summary) {
 			dont = " Don't switch for CPU."
 		}
 		shell.Say(w, "%s in place of %s %s%s%s %.1f %% (%s) to %.1f %% (%s)%s%s. Decided workloads on one core: %d.%s",
-			stack, by.Base, would, verb, ends, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload, more, atMost,
-			len(decided), dont)
+			stack, by.Base, would, verb, ends, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload,
+			more, atMost, len(decided), dont)
 	}
 }
