@@ -7,7 +7,8 @@
 //	rpcbench run -proto orders.proto ...       the same for a method and messages of yours
 //	rpcbench init -proto orders.proto ...      a module that compares stacks of your method, to keep
 //	rpcbench report folder                     the report of a folder that run has made
-//	rpcbench explain httpjson grpcprotobuf     which layer takes the CPU time of a call, or of a profile of yours
+//	rpcbench explain httpjson grpcprotobuf     which layer takes the CPU time of a call
+//	rpcbench bound cpu.pprof                   what another stack could save a service of yours, by a profile of it
 //	rpcbench serve                             servers of the stacks, for curl, grpcurl or another machine
 //	rpcbench list                              the stacks and the workloads
 //	rpcbench version                           commit, Go release, machine and versions of libraries

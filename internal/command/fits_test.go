@@ -27,8 +27,8 @@ func TestOutputFits(t *testing.T) {
 		last string
 	}{
 		{ours(), []string{"list"}, "Next: rpcbench run"},
-		{ours(), []string{"explain", aService}, "Next: rpcbench run"},
-		{ours(), []string{"explain", "-ratios", mine, aService}, "Next: go tool pprof"},
+		{ours(), []string{"bound", aService}, "Next: rpcbench run"},
+		{ours(), []string{"bound", "-ratios", mine, aService}, "Next: go tool pprof"},
 		{knownProgram(), []string{"explain", "-time", "4s", "base", "other"}, "Next: rpcbench explain -keep"},
 		{knownProgram(), []string{"report", "-out", "PAGES", mine}, "Report: "},
 		{knownProgram(), []string{"run", "-workloads", "small,bytes-10kB", "-out", "PAGES", "other"}, "Report: "},

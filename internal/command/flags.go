@@ -158,18 +158,6 @@ func (m made) one(w workload.Workload, all []value, listed string) (one workload
 	return one, nil
 }
 
-// bounds refuses a number that a flag may not have. 0 is all cores, and of callers and connections none.
-func bounds(command, name string, n int) error {
-	least := 1
-	if name == "gomaxprocs" {
-		least = 0
-	}
-	if n < least || n > workload.Most {
-		return shell.Wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
-	}
-	return nil
-}
-
 // set gives a workload the value of a flag that is no plain variable of it. It refuses a value that stands for none,
 // since what it makes is not what was typed.
 func set(w *workload.Planned, v value, listed bool) (err error) {
@@ -179,7 +167,7 @@ func set(w *workload.Planned, v value, listed bool) (err error) {
 		if *n, err = strconv.Atoi(value); err != nil || listed && *n == 0 { // which has no place among others
 			return shell.Wrong("run: -%s: %q is no number of %s", name, value, lists[name])
 		}
-		return bounds("run", name, *n)
+		return shell.Within("run", name, *n)
 	case value == "" && name != "rate":
 		return shell.Wrong("run: -%s has no value: give one, or leave it out", name)
 	case name == "wait" && w.Wait == 0:

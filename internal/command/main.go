@@ -13,6 +13,8 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/bound"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/own"
@@ -58,7 +60,7 @@ func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload
 // jobs are what this program does as a child of itself or of another build.
 func jobs() map[string]child.Job {
 	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
-		child.Counts: versus.Counting(), child.Profiles: explain.Profiling(), child.Holds: idle.Holding()}
+		child.Counts: versus.Counting(), child.Profiles: calls.Profiling(), child.Holds: idle.Holding()}
 }
 
 // program is one that may make modules.
@@ -69,7 +71,8 @@ type program struct {
 
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := []shell.Command{runCommand(p, stdout, stderr), own.Command(p.make, stdout, stderr), reportCommand(stdout),
-		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
+		explain.Command(p.Program, stdout, stderr), bound.Command(p.Program, stdout), serveCommand(p, stdout),
+		listCommand(p, stdout), versionCommand(stdout)}
 	if len(args) == 0 {
 		return shell.Wrong("a command is missing: rpcbench -h lists them")
 	}

@@ -193,7 +193,7 @@ func TestManual(t *testing.T) {
 		_, _, err := typed(t, slices.Insert(args[1:], 1, "-time", "1s")...)
 		require.ErrorContains(t, err, "-time", "the last of the checks: %s", example[0])
 	}
-	for _, command := range []string{"run", "init", "report", "explain", "serve", "list", "version"} {
+	for _, command := range []string{"run", "init", "report", "explain", "bound", "serve", "list", "version"} {
 		names := flag.NewFlagSet(command, flag.ContinueOnError)
 		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)

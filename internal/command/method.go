@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -282,7 +282,7 @@ func shareOf(call, handler []float64) (*report.Share, error) {
 }
 
 // explained is how long each stack is explained: in two processes to five, as long as it is timed.
-func (p plan) explained() time.Duration { return each * min(5, 1+max(1, p.time/each)) }
+func (p plan) explained() time.Duration { return calls.Each * min(5, 1+max(1, p.time/calls.Each)) }
 
 // layers is the table of explain for the base and the first contestant, of as many processes as their time asks for.
 func (p plan) layers(ctx context.Context, show shell.Show) (string, error) {
@@ -292,18 +292,17 @@ func (p plan) layers(ctx context.Context, show shell.Show) (string, error) {
 	}
 	single := func(w workload.Planned) bool { return !w.At(nil).Windowed() }
 	w := p.workloads[max(0, slices.IndexFunc(p.workloads, single))].At(nil)
-	asked := explain.Rounds{Workload: w, Slice: turn, Procs: 1, Number: rounds}
-	all, err := p.explain(ctx, asked, p.explained(), 0, names, show)
+	all, err := calls.Explain(ctx, calls.Rounds{Arms: names, Workload: w, Procs: 1}, p.explained(), show)
 	if err != nil {
 		return "", err
 	}
 	var said strings.Builder
 	if w.Apart {
-		_ = shell.Say(&said, oneProcess, w.Name) // to memory
+		_ = shell.Say(&said, calls.OneProcess, w.Name) // to memory
 	}
 	for _, e := range all {
-		err = errors.Join(err, e.print(&said))
+		err = errors.Join(err, e.Print(&said))
 	}
-	err = errors.Join(err, printDifference(&said, all[1], all[0]))
+	err = errors.Join(err, calls.PrintDifference(&said, all[1], all[0]))
 	return said.String(), err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/own"
 )
 
@@ -37,6 +38,6 @@ func TestAnnounced(t *testing.T) {
 	require.Greater(t, builds[2], 12*versus.Turn*8*versus.FewestBlocks, "two slices of three arms, for four times as long")
 	for thorough, processes := range map[bool]time.Duration{false: 2, true: 5} {
 		p := planned(t, programOf(own.Stacks()), fmt.Sprintf("-thorough=%t", thorough))
-		require.Equal(t, 2*processes*each+2*slice*2*blocks*3, p.parts()[4], "layers, and handlers of three stacks")
+		require.Equal(t, 2*processes*calls.Each+2*slice*2*blocks*3, p.parts()[4], "layers, and handlers of three stacks")
 	}
 }

@@ -114,7 +114,7 @@ func TestRunAgainstServers(t *testing.T) {
 	require.Contains(t, strings.Join(s.Warnings, " "), "(proved: no)")
 	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)
 
-	_, _, err := typed(t, "explain", "-ratios", out, aService)
+	_, _, err := typed(t, "bound", "-ratios", out, aService)
 	require.ErrorContains(t, err, "its servers were in other programs, so no ratio is of all CPU: name another folder")
 
 	require.NoError(t, fixtures["httpjsoniter"].Close())

@@ -148,7 +148,7 @@ func TestRooms(t *testing.T) {
 		"environ":   nil,
 		"suite":     {"transport", "environ"},
 		"measure":   {"suite/tap", "suite/corpus", "transport/message"},
-		"explain":   {"measure"},
+		"explain":   {"shell", "report", "verdict", "measure", "environ"},
 		"verdict":   nil,
 		"compare":   {"verdict", "measure", "environ"},
 		"report":    {"verdict"},

@@ -1,4 +1,4 @@
-package explain
+package calls
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-// TestMain is also the process that Measure starts.
+// TestMain is also the process that Explain starts.
 func TestMain(m *testing.M) {
 	switch done, err := child.Serve(os.Stdin, os.Stdout, find, map[string]child.Job{child.Profiles: Profiling()}); {
 	case err != nil:
@@ -68,7 +68,7 @@ func TestMeasureFails(t *testing.T) {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
 			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 6; read spec\n"+test.script+"\n"), 0o700))
-			found, err := Measure(t.Context(), Rounds{Arms: []string{"a", "b"}, Number: 2, path: script})
+			found, err := Rounds{Arms: []string{"a", "b"}, Number: 2, path: script}.process(t.Context())
 			require.EqualError(t, err, test.want)
 			if test.calls == 0 {
 				require.Empty(t, found)
@@ -78,13 +78,13 @@ func TestMeasureFails(t *testing.T) {
 			require.Equal(t, test.calls, found[1].Calls)
 		})
 	}
-	_, err := Measure(t.Context(), Rounds{Arms: []string{"rawtcp", "httpjsno"}, Number: 1})
+	_, err := Rounds{Arms: []string{"rawtcp", "httpjsno"}, Number: 1}.process(t.Context())
 	require.EqualError(t, err, "no stack is called httpjsno")
-	_, err = Measure(t.Context(), Rounds{Arms: []string{"rawtcp"}, Number: 1, path: "/nonexistent/rpcbench"})
+	_, err = Rounds{Arms: []string{"rawtcp"}, Number: 1, path: "/nonexistent/rpcbench"}.process(t.Context())
 	require.ErrorContains(t, err, "/nonexistent/rpcbench: ")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Measure(ctx, Rounds{Arms: []string{"hangs"}, Number: 1})
+	_, err = Rounds{Arms: []string{"hangs"}, Number: 1}.process(ctx)
 	require.Error(t, err)
 	require.Error(t, ctx.Err(), "it was the context that ended it")
 }
@@ -102,7 +102,7 @@ func TestMeasure(t *testing.T) {
 	sides := map[string]int64{} // samples
 	for range 50 {              // a busy machine may leave the profiler without a sample, or without one of either side
 		clear(sides)
-		found, err = Measure(t.Context(), s)
+		found, err = s.process(t.Context())
 		for _, e := range found {
 			for _, part := range e.Profile.Parts {
 				sides[part.Side] += part.Samples
@@ -125,8 +125,8 @@ func TestMeasure(t *testing.T) {
 		kept, err := layers.Of(p)
 		require.NoError(t, err)
 		all := func(layers.Part) bool { return true }
-		own, _ := e.Profile.Sum(all)
-		samples, _ := kept.Sum(all)
+		own, _ := e.Profile.Parts.Sum(all)
+		samples, _ := kept.Parts.Sum(all)
 		require.Equal(t, own, samples, "of both rounds")
 	}
 	require.Positive(t, sides["client"], sides)

@@ -1,10 +1,9 @@
-package command
+package calls
 
 import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -17,27 +16,19 @@ import (
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
-func everything(layers.Part) bool { return true }
-
-// micro returns the µs per call in each process of the parts that satisfy the condition. Of a service, whose calls
-// nobody counted, it returns the percentage of samples.
-func (e *explanation) micro(of func(layers.Part) bool) (each []float64) {
-	for _, p := range e.processes {
-		n, cpu := p.Profile.Sum(of)
-		amount, by := cpu.Seconds()*1e6, p.Profile.Calls
-		if by == 0 {
-			amount = 100 * float64(n)
-			by, _ = p.Profile.Sum(everything)
-		}
-		each = append(each, amount/float64(by))
+// micro returns the µs per call in each process of the parts that satisfy the condition.
+func (e *Explanation) micro(of func(layers.Part) bool) (each []float64) {
+	for _, p := range e.Processes {
+		_, cpu := p.Profile.Parts.Sum(of)
+		each = append(each, cpu.Seconds()*1e6/float64(p.Profile.Calls))
 	}
 	return each
 }
 
 // plain returns the µs per call in each process without the profiler: none of a profile, or where the system does not
 // tell the CPU time.
-func (e *explanation) plain() (wall, cpu []float64) {
-	for _, p := range e.processes {
+func (e *Explanation) plain() (wall, cpu []float64) {
+	for _, p := range e.Processes {
 		if p.Calls > 0 {
 			wall = append(wall, p.Wall.Seconds()*1e6/float64(p.Calls))
 		}
@@ -49,16 +40,12 @@ func (e *explanation) plain() (wall, cpu []float64) {
 }
 
 // count adds up samples, calls under the profiler, and calls without.
-func (e *explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
-	for _, p := range e.processes {
-		n, _ := p.Profile.Sum(of)
+func (e *Explanation) count(of func(layers.Part) bool) (samples, calls, plain int64) {
+	for _, p := range e.Processes {
+		n, _ := p.Profile.Parts.Sum(of)
 		samples, calls, plain = samples+n, calls+p.Profile.Calls, plain+p.Calls
 	}
 	return samples, calls, plain
-}
-
-func within(layer, side string) func(layers.Part) bool {
-	return func(p layers.Part) bool { return (layer == "" || p.Layer == layer) && (side == "" || p.Side == side) }
 }
 
 // interval formats a mean with its 95 % interval over processes. One process has none.
@@ -70,10 +57,10 @@ func interval(micro []float64) string {
 	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
 }
 
-// print has what a call takes, and its layers.
-func (e *explanation) print(w io.Writer) error {
-	samples, calls, plain := e.count(everything)
-	all := e.micro(everything)
+// Print has what a call takes, and its layers.
+func (e *Explanation) Print(w io.Writer) error {
+	samples, calls, plain := e.count(layers.All)
+	all := e.micro(layers.All)
 	shell.Say(w, "\n%s: %.1f µs of CPU per call, by %d samples of %d calls", e.Name, stats.Mean(all), samples, calls)
 	if wall, cpu := e.plain(); len(wall) > 0 {
 		said := "a call takes " + interval(wall)
@@ -89,24 +76,24 @@ func (e *explanation) print(w io.Writer) error {
 	}
 	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "share")
 	for _, layer := range append(layers.Names(), "") {
-		sum := stats.Mean(e.micro(within(layer, "")))
+		sum := stats.Mean(e.micro(layers.Within(layer, "")))
 		if sum == 0 {
 			continue
 		}
 		row := []string{cmp.Or(layer, "sum")}
 		for _, side := range layers.Sides() {
-			row = append(row, fmt.Sprintf("%.1f", stats.Mean(e.micro(within(layer, side)))))
+			row = append(row, fmt.Sprintf("%.1f", stats.Mean(e.micro(layers.Within(layer, side)))))
 		}
 		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
 	}
 	return t.Text(w, shell.Width(w))
 }
 
-// printDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
+// PrintDifference says layer by layer what a takes more than b, the largest difference first. Each interval is over the
 // differences of processes. Profiles that were read have no interval.
-func printDifference(w io.Writer, a, b *explanation) error {
+func PrintDifference(w io.Writer, a, b *Explanation) error {
 	difference := func(layer, side string) []float64 {
-		return less(a.micro(within(layer, side)), b.micro(within(layer, side)))
+		return less(a.micro(layers.Within(layer, side)), b.micro(layers.Within(layer, side)))
 	}
 	names := layers.Names()
 	slices.SortStableFunc(names, func(x, y string) int {
@@ -146,7 +133,7 @@ func printDifference(w io.Writer, a, b *explanation) error {
 	}
 	if wall := less(wallA, wallB); len(wall) > 0 {
 		said := ""
-		if a.processes[0].Procs > 1 {
+		if a.Processes[0].Procs > 1 {
 			said = " Layers do not sum to that, because cores work side by side."
 		}
 		shell.Say(w, "Without the profiler, what a caller waits differs by %s.%s", interval(wall), said)
@@ -167,9 +154,9 @@ func less(a, b []float64) (d []float64) {
 
 // carriers names the three functions of a layer whose times differ most, of those that differ by more than two standard
 // errors over processes. One process, or a profile, has the error of counting: n samples are known to √n.
-func carriers(a, b *explanation, layer string) string {
-	by := map[string]amount{}
-	for _, p := range slices.Concat(a.processes, b.processes) {
+func carriers(a, b *Explanation, layer string) string {
+	by := map[string]layers.Amount{}
+	for _, p := range slices.Concat(a.Processes, b.Processes) {
 		for _, part := range p.Profile.Parts {
 			name := path.Base(part.Function)
 			if _, seen := by[name]; seen || part.Layer != layer {
@@ -178,29 +165,13 @@ func carriers(a, b *explanation, layer string) string {
 			of := func(p layers.Part) bool { return p.Layer == layer && path.Base(p.Function) == name }
 			d := less(a.micro(of), b.micro(of))
 			se := stats.StdDev(d) / math.Sqrt(float64(len(d)))
-			for _, e := range []*explanation{a, b} {
+			for _, e := range []*Explanation{a, b} {
 				if n, _, _ := e.count(of); len(d) == 1 && n > 0 {
 					se = math.Hypot(se, stats.Mean(e.micro(of))/math.Sqrt(float64(n)))
 				}
 			}
-			by[name] = amount{stats.Mean(d), se}
+			by[name] = layers.Amount{Value: stats.Mean(d), SE: se}
 		}
 	}
-	return largest(by, "%s %+.1f (SE %.1f)")
-}
-
-// amount is what a function takes, with its standard error.
-type amount struct{ value, se float64 }
-
-// largest names the three functions that take most, of those above two standard errors.
-func largest(by map[string]amount, format string) string {
-	size := func(name string) float64 { return math.Abs(by[name].value) }
-	maps.DeleteFunc(by, func(name string, a amount) bool { return size(name) <= 2*a.se })
-	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
-		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
-	})
-	for i, name := range names {
-		names[i] = fmt.Sprintf(format, name, by[name].value, by[name].se)
-	}
-	return strings.Join(names[:min(3, len(names))], ", ")
+	return layers.Largest(by, "%s %+.1f (SE %.1f)")
 }
