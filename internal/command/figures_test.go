@@ -21,12 +21,10 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/testkit"
-	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // allDiffer as the value of ofMethod has children tell figures of which no two are alike.
@@ -409,21 +407,6 @@ func inRows(t *testing.T, bench []*benchfmt.Result, w workload.Workload, side in
 		i++
 	}
 	require.Equal(t, 8, i, "rows of %s at %s", stack, w.Name)
-}
-
-// A row says which link a process was of, and whether others left it too few cores.
-func TestRowsOfADisturbedProcess(t *testing.T) {
-	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"}, Procs: 2}}
-	for _, others := range []float64{0.01, 0.9} {
-		one.Found = []verdict.Process{{Layout: 7, Others: others}}
-		var rows strings.Builder
-		require.NoError(t, keep(&rows, &one, timing.Record{}))
-		require.Equal(t, 3, strings.Count(rows.String(), "\t7 layout"))
-		require.Equal(t, one.Disturbed(one.Found[0]), strings.Contains(rows.String(), "\t1 disturbed"), rows.String())
-		if runtime.NumCPU() == cpu.Count() {
-			require.Equal(t, others > 0.5, one.Disturbed(one.Found[0]))
-		}
-	}
 }
 
 // inMessages checks what is said of the method's messages.

@@ -9,6 +9,8 @@ func Former(what string, args ...any) error {
 			"stack could save there",
 		"explain -ratios":  "explain: -ratios is for the profile of a service: rpcbench bound -ratios folder profile",
 		"explain -timeout": "explain: -timeout is for the profile of a URL: rpcbench bound -timeout 1m URL",
+		"run -idle":        "run: memory at rest has a command of its own: rpcbench idle 1000, and then the stacks",
+		"run -max-counts":  "run: counts have a command of their own: rpcbench count -max 1, and then the stacks",
 	}[what]
 	if !known {
 		return nil

@@ -14,6 +14,8 @@ import (
 func TestFormer(t *testing.T) {
 	for typed, want := range map[string]string{
 		"run -quick":      "run: -quick is what run does without it: leave it out, or give -thorough for half an hour",
+		"run -idle":       "run: memory at rest has a command of its own: rpcbench idle 1000, and then the stacks",
+		"run -max-counts": "run: counts have a command of their own: rpcbench count -max 1, and then the stacks",
 		"run -quik":       "run: flag provided but not defined: -quik: rpcbench run -h shows its flags",
 		"explain -ratios": "explain: -ratios is for the profile of a service: rpcbench bound -ratios folder profile",
 		"list -quick":     "list: flag provided but not defined: -quick: rpcbench list -h shows its flags",

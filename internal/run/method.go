@@ -1,4 +1,4 @@
-package command
+package run
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
@@ -27,15 +28,20 @@ import (
 
 // call describes the method that the stacks of a run serve: sizes, the time of their codecs, and what a handler takes
 // of calls. nil is create-user.
-func (p plan) call(ctx context.Context) (call *report.Call, warnings []string, err error) {
-	names := []string{p.base}
-	for _, name := range slices.Concat(p.contestants, slices.Sorted(maps.Keys(p.also))) {
-		if build(name) == "" && !slices.Contains(names, name) {
+func call(ctx context.Context, p plan.Plan) (call *report.Call, warnings []string, err error) {
+	names := []string{p.Base()}
+	for _, c := range p.Compared[1:] {
+		if c.Build == "" {
+			names = append(names, c.Stack)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Also)) {
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	all, err := p.Find(names...)
-	if build(p.base) != "" || p.Stacks[0].Method == "" {
+	if p.Compared[0].Build != "" || p.Stacks[0].Method == "" {
 		return nil, nil, nil // another build has other messages, and a user has none of one's own
 	}
 	if err != nil {
@@ -53,13 +59,13 @@ func (p plan) call(ctx context.Context) (call *report.Call, warnings []string, e
 		}
 		call.Made, call.Bodies = codecs[0].requests.MadeOf, append(call.Bodies, body)
 	}
-	times, err := codecTimes(ctx, p.seed, codecs)
+	times, err := codecTimes(ctx, p.Seed, codecs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("run: %w", err)
 	}
 	var shares map[string]*report.Share
-	if p.servers == nil {
-		shares, err = handlers(ctx, p.seed, all, 10*time.Second)
+	if p.Servers == nil {
+		shares, err = handlers(ctx, p.Seed, all, 10*time.Second)
 	}
 	if err != nil && ctx.Err() == nil { // all else is known
 		warnings, err = []string{fmt.Sprintf("how much of a call the handler is, is not known: %v", err)}, nil
@@ -281,18 +287,20 @@ func shareOf(call, handler []float64) (*report.Share, error) {
 	return &report.Share{Call: span(call), Handler: span(handler), Share: share.Ns, Lo: share.Lo, Hi: share.Hi}, nil
 }
 
-// explained is how long each stack is explained: in two processes to five, as long as it is timed.
-func (p plan) explained() time.Duration { return calls.Each * min(5, 1+max(1, p.time/calls.Each)) }
+// explained is how long each stack is explained that is timed for so long: in two processes to five.
+func explained(time time.Duration) time.Duration {
+	return calls.Each * min(5, 1+max(1, time/calls.Each))
+}
 
-// layers is the table of explain for the base and the first contestant, of as many processes as their time asks for.
-func (p plan) layers(ctx context.Context, show shell.Show) (string, error) {
-	names := []string{p.base, p.contestants[0]}
-	if build(names[0])+build(names[1]) != "" {
+// layersOf is the table of explain for the base and the first contestant, of as many processes as their time asks for.
+func layersOf(ctx context.Context, p plan.Plan, show shell.Show) (string, error) {
+	two, all := p.Compared[:2], p.Sweep.Workloads
+	if two.OfBuilds() {
 		return "", nil
 	}
 	single := func(w workload.Planned) bool { return !w.At(nil).Windowed() }
-	w := p.workloads[max(0, slices.IndexFunc(p.workloads, single))].At(nil)
-	all, err := calls.Explain(ctx, calls.Rounds{Arms: names, Workload: w, Procs: 1}, p.explained(), show)
+	w := all[max(0, slices.IndexFunc(all, single))].At(nil)
+	found, err := calls.Explain(ctx, calls.Rounds{Arms: two.Stacks(), Workload: w, Procs: 1}, explained(p.Time), show)
 	if err != nil {
 		return "", err
 	}
@@ -300,9 +308,9 @@ func (p plan) layers(ctx context.Context, show shell.Show) (string, error) {
 	if w.Apart {
 		_ = shell.Say(&said, calls.OneProcess, w.Name) // to memory
 	}
-	for _, e := range all {
+	for _, e := range found {
 		err = errors.Join(err, e.Print(&said))
 	}
-	err = errors.Join(err, calls.PrintDifference(&said, all[1], all[0]))
+	err = errors.Join(err, calls.PrintDifference(&said, found[1], found[0]))
 	return said.String(), err
 }

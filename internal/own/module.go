@@ -1,4 +1,4 @@
-package command
+package own
 
 import (
 	"context"
@@ -14,33 +14,53 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
-	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
-// runModule makes the module in a temporary folder, runs its program there with the other flags, and removes the
-// folder. The program's report shows what was typed.
-func (p program) runModule(ctx context.Context, m own.Messages, f *flag.FlagSet, o options, stdout, stderr io.Writer) (
-	err error) {
+// Group is the group of the flags in a manual; none if the program makes no modules.
+func (make Make) Group() []string {
+	if make == nil {
+		return nil
+	}
+	return []string{"Messages of yours: " + Flags}
+}
+
+// Asked tells whether flags of messages were given to a command, and what is wrong with them.
+func (make Make) Asked(f *flag.FlagSet, m Messages) (asked bool, err error) {
+	f.Visit(func(f *flag.Flag) { asked = asked || slices.Contains(strings.Fields(Flags), f.Name) })
+	if asked {
+		err = make.Check(m)
+	}
+	if err != nil {
+		err = shell.Wrong("%s: %w", f.Name(), err)
+	}
+	return asked, err
+}
+
+// Run makes the module in a temporary folder, runs the command of its program there with the other flags, and removes
+// the folder. The program's report shows what was typed. folder makes that of the results, and is nil if there is none
+// of them.
+func (make Make) Run(ctx context.Context, m Messages, f *flag.FlagSet, folder func() (string, error),
+	stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	made, err := p.make.Build(ctx, m, dir, "own", stderr, stderr)
+	made, err := make.Build(ctx, m, dir, "own", stderr, stderr)
 	if err != nil {
 		return err
 	}
-	args, taken := []string{"run"}, strings.Fields(own.Flags)
+	args, taken := []string{f.Name()}, strings.Fields(Flags)
 	f.Visit(func(f *flag.Flag) {
 		if f.Name != "out" && !slices.Contains(taken, f.Name) {
 			args = append(args, "-"+f.Name+"="+f.Value.String())
 		}
 	})
 	out := ""
-	if !o.gate.countsOnly() {
-		if out, err = shell.Folder(o.out); err != nil {
+	if folder != nil {
+		if out, err = folder(); err != nil {
 			return err
 		}
 		here, err := filepath.Abs(out) // lies where the caller is

@@ -1,4 +1,4 @@
-package command
+package run
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/own"
+	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
@@ -52,7 +53,7 @@ func TestLayersAreOfOneCaller(t *testing.T) {
 		children := testkit.Children(t, 0)
 		t.Setenv(testkit.Variable, children)
 		made := planned(t, p, append(strings.Fields(typed), "-base", "base", "other", "third")...)
-		_, err := made.layers(t.Context(), func(string, time.Duration) {})
+		_, err := layersOf(t.Context(), made, func(string, time.Duration) {})
 		require.NoError(t, err)
 		asked := testkit.Asked[question](children)
 		require.Len(t, asked, 2)
@@ -170,7 +171,7 @@ func TestAnotherCodecOfConvertedJSON(t *testing.T) {
 		for i := range p.Stacks[:2] {
 			p.Stacks[i].Name += converts
 		}
-		require.Contains(t, planned(t, p).also, "httpjsoniter"+converts)
+		require.Contains(t, planned(t, p).Also, "httpjsoniter"+converts)
 	}
 }
 
@@ -185,12 +186,13 @@ func TestHandlersThatNeedAServer(t *testing.T) {
 			}
 			return new(rpcbench.Response), nil
 		}}
-	p := plan{program: programOf([]rpcbench.Stack{httpjson.Of(asked)}), base: "httpjson"}
-	call, warnings, err := p.call(t.Context())
+	p := plan.Plan{Program: programOf([]rpcbench.Stack{httpjson.Of(asked)}),
+		Compared: plan.Contestants{{Stack: "httpjson"}}}
+	said, warnings, err := call(t.Context(), p)
 	require.NoError(t, err)
-	require.Len(t, call.Bodies, 1)
-	require.Positive(t, call.Bodies[0].Encode.Ns)
-	require.Nil(t, call.Bodies[0].Handler)
+	require.Len(t, said.Bodies, 1)
+	require.Positive(t, said.Bodies[0].Encode.Ns)
+	require.Nil(t, said.Bodies[0].Handler)
 	require.Len(t, warnings, 1)
 	require.Regexp(t, "^how much of a call the handler is, is not known: .* handler alone.*: internal: no server$",
 		warnings[0])
@@ -200,8 +202,8 @@ func TestHandlersThatNeedAServer(t *testing.T) {
 		return new(rpcbench.Response), nil
 	}
 	p.Stacks = []rpcbench.Stack{httpjson.Of(asked)}
-	call, warnings, err = p.call(t.Context())
+	said, warnings, err = call(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, warnings)
-	require.NotNil(t, call.Bodies[0].Handler)
+	require.NotNil(t, said.Bodies[0].Handler)
 }

@@ -1,4 +1,4 @@
-package command
+package run
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/plan"
 )
 
 // elsewhere warns of what is not known of servers in other programs.
@@ -42,9 +43,9 @@ func reachable(all []workload.Planned, made bool) (there []workload.Planned, lef
 }
 
 // reach calls each server once: a run would take minutes to say that one is missing.
-func (p plan) reach(ctx context.Context) error {
+func reach(ctx context.Context, p plan.Plan) error {
 	for _, s := range p.Stacks {
-		if addr := p.servers[s.Name]; addr != "" {
+		if addr := p.Servers[s.Name]; addr != "" {
 			f, err := rpcbench.Start(ctx, s, rpcbench.Config{Remote: addr})
 			if err != nil {
 				return err

@@ -1,4 +1,4 @@
-package command
+package run
 
 import (
 	"cmp"
@@ -12,20 +12,21 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // heading begins bench.txt.
-func (p plan) heading(l linked) string {
+func heading(p plan.Plan, l plan.Programs) string {
 	keys := "" // an address is none: it changes from run to run
-	if p.servers != nil {
+	if p.Servers != nil {
 		keys = "server: remote\nproved: no\n"
 	}
 	return keys + fmt.Sprintf("# %s\n# %s\n# base=%s seed=%d processes=%d layouts=%d %s\ngoos: %s\ngoarch: %s\n",
-		strings.Join(shell.AsTyped(), " "), strings.Join(l.environment, " "), p.base, p.seed, p.processes, l.layouts,
-		strings.Join(l.notes, " "), runtime.GOOS, runtime.GOARCH)
+		strings.Join(shell.AsTyped(), " "), strings.Join(l.Environment, " "), p.Base(), p.Seed, p.Processes, l.Layouts,
+		strings.Join(l.Notes, " "), runtime.GOOS, runtime.GOARCH)
 }
 
 // keep writes a process as rows that benchstat reads, one for each arm.
@@ -78,24 +79,24 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 
 // findings are what a run has found so far.
 type findings struct {
-	linked      linked
+	linked      plan.Programs
 	rates       map[string]float64 // of ordinary load, by workload
 	comparisons []*versus.Comparison
-	facts       map[[2]string]*workload.Facts // of a workload and a stack
+	facts       plan.Facts
 	call        *report.Call
 	layers      string
 	warnings    []string
 	skipped     []string // workloads that can't be measured, a line for each reason
 }
 
-// summary is a plan with what was found. What can't be done has no answer.
-func (p plan) summary(f findings) report.Summary {
+// summary is what was found of a plan. What can't be done has no answer.
+func (f findings) summary(p plan.Plan) report.Summary {
 	s := report.Summary{Release: report.Release, Command: strings.Join(shell.AsTyped(), " "),
-		Environment: f.linked.environment, Notes: f.linked.notes, Base: p.base, Estimator: verdict.Estimator,
+		Environment: f.linked.Environment, Notes: f.linked.Notes, Base: p.Base(), Estimator: verdict.Estimator,
 		Counting: workload.Counting,
-		Plan:     report.Plan{Processes: p.processes, Layouts: f.linked.layouts, Seed: p.seed},
-		Remote:   p.servers != nil, Over: lists[p.sweep.over], Call: f.call, Layers: f.layers,
-		Warnings: slices.Concat(p.warnings, f.linked.warnings, f.warnings)}
+		Plan:     report.Plan{Processes: p.Processes, Layouts: f.linked.Layouts, Seed: p.Seed},
+		Remote:   p.Servers != nil, Over: p.Sweep.Unit(), Call: f.call, Layers: f.layers,
+		Warnings: slices.Concat(p.Warnings, f.linked.Warnings, f.warnings)}
 	others, n, told := 0.0, 0.0, false // whether Hour tells of others
 	for _, one := range f.comparisons {
 		if one.Cant && len(one.Found) == 0 {
@@ -105,16 +106,14 @@ func (p plan) summary(f findings) report.Summary {
 			others, n = others+process.Others, n+1
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
-		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: wired(one), Leads: report.ByTime,
-			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.rule())}
-		if a.Facts = (*report.Counts)(f.facts[[2]string{w.Name, contestant}]); a.Facts != nil {
-			a.BaseFacts = (*report.Counts)(f.facts[[2]string{w.Name, p.base}])
+		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
+			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.Rule())}
+		f.facts.Tell(&a, p.Base())
+		if p.Sweep.Over != "" {
+			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })
+			a.Value = p.Sweep.Values[i]
 		}
-		if p.sweep.over != "" {
-			i := slices.IndexFunc(p.sweep.workloads, func(o workload.Planned) bool { return o.Name == w.Name })
-			a.Value = p.sweep.values[i]
-		}
-		if a.ByCPU(p.asksCPU(w)) {
+		if a.ByCPU(p.AsksCPU(w)) {
 			a.Leads = report.ByCPU
 		}
 		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine
@@ -126,22 +125,6 @@ func (p plan) summary(f findings) report.Summary {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
 	}
 	return s
-}
-
-// wired is what a comparison asked for around its calls.
-func wired(one *versus.Comparison) report.Wired {
-	w := one.Spec.Workload
-	return report.Wired{Callers: w.AtOnce(), Conns: w.Conns, Rate: w.Rate, Chosen: one.Ordinary, Apart: w.Apart,
-		Link: w.Link, Wait: w.Wait}
-}
-
-// asksCPU says whether an answer leads by CPU time. All of a sweep do if one does, or its ratios were of two things.
-func (p plan) asksCPU(w workload.Workload) bool {
-	asks := w.AsksCPU()
-	if p.sweep.over != "" {
-		asks = slices.ContainsFunc(p.sweep.workloads, func(w workload.Planned) bool { return w.At(nil).AsksCPU() })
-	}
-	return asks && p.servers == nil
 }
 
 // printSummary writes the answer for people, and which page has it, "" if none has. Of nothing there is none: the error
