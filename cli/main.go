@@ -11,8 +11,8 @@ import (
 // added to those that rpcbench list prints. If the stacks serve a method of your own, the workloads replace the list.
 //
 // If the command fails, Main ends the program: with exit status 2 for a wrong command line, 3 if a stack takes more
-// than run -max or -max-counts allows, 4 if -max could not be decided, and 1 for anything else that fails. The commands
-// start the program again as their child processes, so nothing may come before Main in the main function.
+// than run -max or count -max allows, 4 if that of run could not be decided, and 1 for anything else that fails. The
+// commands start the program again as their child processes, so nothing may come before Main in the main function.
 func Main(stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
 	command.Main(nil, stacks, workloads...)
 }

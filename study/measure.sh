@@ -145,7 +145,7 @@ measure() { # a part, and the folder to make
   steps) # counts of payloads on both sides of 1,024 bytes
     mkdir "$2"
     for payload in 950B 1kB; do
-      rpcbench run -max-counts 100 -payload $payload grpcprotobuf >"$2/$payload.txt"
+      rpcbench count -payload $payload grpcprotobuf >"$2/$payload.txt"
     done
     ;;
   windows) # what the two options of tuned are worth, and what a fixed window does over a link and to large messages

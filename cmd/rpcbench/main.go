@@ -3,11 +3,13 @@
 //
 //	rpcbench run                               gRPC with JSON, at five workloads, in about two minutes
 //	rpcbench run httpjson@HEAD~1 httpjson      a build with another: commits, Go releases, module versions
-//	rpcbench run -idle 1000                    memory at rest: what a connection takes while nothing happens
 //	rpcbench run -proto orders.proto ...       the same for a method and messages of yours
+//	rpcbench count grpcprotobuf                bytes, allocations and writes of a call, and a gate for them
+//	rpcbench idle 1000 grpcprotobuf            memory at rest: what a connection takes while nothing happens
 //	rpcbench init -proto orders.proto ...      a module that compares stacks of your method, to keep
 //	rpcbench report folder                     the report of a folder that run has made
-//	rpcbench explain httpjson grpcprotobuf     which layer takes the CPU time of a call, or of a profile of yours
+//	rpcbench explain httpjson grpcprotobuf     which layer takes the CPU time of a call
+//	rpcbench bound cpu.pprof                   what another stack could save a service of yours, by a profile of it
 //	rpcbench serve                             servers of the stacks, for curl, grpcurl or another machine
 //	rpcbench list                              the stacks and the workloads
 //	rpcbench version                           commit, Go release, machine and versions of libraries
@@ -15,9 +17,8 @@
 // A result has the ratio of a stack to the base, with a 95 % interval and a verdict: less, more, same or undecided. The
 // folder of a run has it for people, in report.html, and for programs, in summary.json and bench.txt.
 //
-// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 3 for a stack above run's
-// -max or -max-counts, 4 for a -max that is not decided, and 1 for anything else that fails. What was measured before
-// is kept.
+// Bad input is one line on standard error. The exit status is 2 for a wrong command line, 3 for a stack above -max, 4
+// for a -max that is not decided, and 1 for anything else that fails. What was measured before is kept.
 //
 // docs/running.md is the guide to these commands, docs/flags.md has all flags, and docs/gate.md is about pull requests.
 // docs/method.md says how run measures and decides, docs/own-message.md is about a method of yours, docs/service.md

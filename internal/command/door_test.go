@@ -14,45 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpcbench/rpcbench"
-	"github.com/rpcbench/rpcbench/grpcprotobuf"
-	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/stacks/httpxml"
-	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
-
-// converted is a stack as it would be named if it converted messages.
-func converted(s rpcbench.Stack) rpcbench.Stack {
-	s.Name += ".converted"
-	return s
-}
-
-func TestWhatIsComparedUnlessNamed(t *testing.T) {
-	for _, test := range []struct {
-		why         string
-		stacks      []rpcbench.Stack
-		base        string
-		contestants []string
-	}{
-		{"both are there", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New(), httpjson.New()}, "httpjson",
-			[]string{"grpcprotobuf"}},
-		{"no JSON", []rpcbench.Stack{rawtcp.New(), grpcprotobuf.New()}, "rawtcp", []string{"grpcprotobuf"}},
-		{"no gRPC", []rpcbench.Stack{rawtcp.New(), httpjson.New(), httpxml.New()}, "httpjson", []string{"rawtcp", "httpxml"}},
-		{"gRPC converts messages", []rpcbench.Stack{rawtcp.New(), httpjson.New(), converted(grpcprotobuf.New())}, "httpjson",
-			[]string{"grpcprotobuf.converted"}},
-		{"JSON converts messages", []rpcbench.Stack{rawtcp.New(), converted(httpjson.New()), grpcprotobuf.New()},
-			"httpjson.converted", []string{"grpcprotobuf"}},
-		{"neither", []rpcbench.Stack{rawtcp.New(), httpxml.New()}, "rawtcp", []string{"httpxml"}},
-	} {
-		p := planned(t, programOf(test.stacks))
-		require.Equal(t, test.base, p.base, test.why)
-		require.Equal(t, test.contestants, p.contestants, test.why)
-	}
-}
 
 // Why nothing can be linked is said as it is, in a line that names no folder.
 func TestNothingToLink(t *testing.T) {
@@ -315,15 +281,15 @@ func TestWorkflowOfTheTaughtStack(t *testing.T) {
 	commit(t)
 	status, said := run("go build")
 	require.Zero(t, status, said)
-	status, said = run("-max-counts")
+	status, said = run("count -max")
 	require.Zero(t, status, said)
-	require.Equal(t, 2, strings.Count(said, "gate: "), said)
+	require.Equal(t, 3, strings.Count(said, "gate: "), said)
 
 	write(t, "mystack.go", strings.Replace(read(t, "mystack.go"), "rpcbench.Answer(user),", "answer(user),", 1)+
 		"\nvar more *[64]byte\n\nfunc answer(u *rpcbench.User) *rpcbench.Response {\n\tmore = new([64]byte)\n"+
 		"\treturn rpcbench.Answer(u)\n}\n")
 	commit(t)
-	status, said = run("-max-counts")
+	status, said = run("count -max")
 	require.Equal(t, 3, status, said)
 	require.Contains(t, said, "above the gate: a small call, one core, mystack@HEAD: allocations ")
 

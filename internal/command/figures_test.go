@@ -21,12 +21,10 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
-	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/testkit"
-	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // allDiffer as the value of ofMethod has children tell figures of which no two are alike.
@@ -280,17 +278,17 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 	if w.Rate > 0 {
 		leads = "cpu."
 	}
-	row, others := []string{strings.Replace(w.Title, "ordinary load", thousands(w.Rate)+" a second", 1), "other"}, "–"
+	row, others := []string{strings.Replace(w.Title, "ordinary load", thousands(w.Rate)+"/s", 1), "other"}, "–"
 	for heading, path := range lines(w) {
 		ratio, base := f[path+"ratio"], f[path+"base_ns"]
-		says, saved := "more", shortly(base*(1-ratio))
+		says, difference := "more", map[bool]string{true: "+", false: "−"}[ratio > 1]+shortly(math.Abs(base*(ratio-1)))
 		shown, own, interval := shortly(base), shortly(base*ratio), sized(path)
-		if strings.HasPrefix(heading, "Calls a second") {
-			says, saved, shown, own = "serves less", "", thousands(1e9/base), thousands(1e9/base/ratio)
+		if strings.HasPrefix(heading, "Calls per second") {
+			says, difference, shown, own = "serves less", "", thousands(1e9/base), thousands(1e9/base/ratio)
 			interval = table.Sized(1/ratio, 1/f[path+"hi"], 1/f[path+"lo"])
 		}
-		in(resultTable, []string{heading + ": " + row[0]}, "base", shown, "other", own, "other/base (95 %)", interval,
-			"verdict", says, "saved", saved)
+		in(resultTable, []string{heading + ": " + row[0]}, "base", shown, "other", own, "other/base (95% CI)", interval,
+			"verdict", says, "difference", difference)
 	}
 	if w.Windowed() {
 		others = table.Percent(f["other_programs"])
@@ -308,7 +306,7 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 		in(singleTable, row, name+" of base, µs", table.Micros(f[path+"base_ns"]), name+", µs",
 			table.Micros(f[path+"stack_ns"]))
 		if name == "p50" || name == "p99" {
-			in(singleTable, row, name+", µs > ratio (95 %)", sized(path))
+			in(singleTable, row, name+", µs > ratio (95% CI)", sized(path))
 		}
 	}
 	in(singleTable, row, "in flight", both("means.in_flight", few))
@@ -361,7 +359,7 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 		}
 		for _, p := range placesOf(w, f) {
 			for where, grids := range tables {
-				detail := strings.Contains(p.row[0], "99th") || strings.HasPrefix(p.row[0], "Calls a second")
+				detail := strings.HasPrefix(p.row[0], "p99 ") || strings.HasPrefix(p.row[0], "Calls per second")
 				if where != "the terminal" || p.table == resultTable && !detail {
 					require.Equal(t, p.want, cell(t, where, grids, p), "%s: %q of %q", where, p.column, p.row)
 				}
@@ -409,21 +407,6 @@ func inRows(t *testing.T, bench []*benchfmt.Result, w workload.Workload, side in
 		i++
 	}
 	require.Equal(t, 8, i, "rows of %s at %s", stack, w.Name)
-}
-
-// A row says which link a process was of, and whether others left it too few cores.
-func TestRowsOfADisturbedProcess(t *testing.T) {
-	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"}, Procs: 2}}
-	for _, others := range []float64{0.01, 0.9} {
-		one.Found = []verdict.Process{{Layout: 7, Others: others}}
-		var rows strings.Builder
-		require.NoError(t, keep(&rows, &one, timing.Record{}))
-		require.Equal(t, 3, strings.Count(rows.String(), "\t7 layout"))
-		require.Equal(t, one.Disturbed(one.Found[0]), strings.Contains(rows.String(), "\t1 disturbed"), rows.String())
-		if runtime.NumCPU() == cpu.Count() {
-			require.Equal(t, others > 0.5, one.Disturbed(one.Found[0]))
-		}
-	}
 }
 
 // inMessages checks what is said of the method's messages.

@@ -27,13 +27,14 @@ func TestOutputFits(t *testing.T) {
 		last string
 	}{
 		{ours(), []string{"list"}, "Next: rpcbench run"},
-		{ours(), []string{"explain", aService}, "Next: rpcbench run"},
-		{ours(), []string{"explain", "-ratios", mine, aService}, "Next: go tool pprof"},
+		{ours(), []string{"bound", aService}, "Next: rpcbench run"},
+		{ours(), []string{"bound", "-ratios", mine, aService}, "Next: go tool pprof"},
 		{knownProgram(), []string{"explain", "-time", "4s", "base", "other"}, "Next: rpcbench explain -keep"},
 		{knownProgram(), []string{"report", "-out", "PAGES", mine}, "Report: "},
 		{knownProgram(), []string{"run", "-workloads", "small,bytes-10kB", "-out", "PAGES", "other"}, "Report: "},
 		{knownProgram(), []string{"run", "-v", "-apart", "-callers", "6", "-out", "PAGES", "other"}, "Report: "},
-		{knownProgram(), []string{"run", "-max-counts", "1.5", "-workloads", "small", "other"}, "gate: "},
+		{knownProgram(), []string{"count", "-max", "1.5", "-workloads", "small", "other"}, "gate: "},
+		{knownProgram(), []string{"count", "-workloads", "small", "-out", "PAGES", "other"}, "Report: "},
 		{ours(), []string{"version"}, "google.golang.org/protobuf@"},
 	} {
 		widths := []int{100, 80, 60, 40}

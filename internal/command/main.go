@@ -12,10 +12,14 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/count"
 	"github.com/rpcbench/rpcbench/internal/explain"
+	"github.com/rpcbench/rpcbench/internal/explain/bound"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/own"
+	"github.com/rpcbench/rpcbench/internal/run"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
@@ -58,7 +62,7 @@ func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload
 // jobs are what this program does as a child of itself or of another build.
 func jobs() map[string]child.Job {
 	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
-		child.Counts: versus.Counting(), child.Profiles: explain.Profiling(), child.Holds: idle.Holding()}
+		child.Counts: versus.Counting(), child.Profiles: calls.Profiling(), child.Holds: idle.Holding()}
 }
 
 // program is one that may make modules.
@@ -67,9 +71,16 @@ type program struct {
 	make own.Make
 }
 
+// commands are those that rpcbench -h lists, in their order.
+func (p program) commands(stdout, stderr io.Writer) []shell.Command {
+	return []shell.Command{run.Command(p.Program, p.make, stdout, stderr),
+		count.Command(p.Program, p.make, stdout, stderr), idle.Command(p.Program, stdout, stderr),
+		own.Command(p.make, stdout, stderr), reportCommand(stdout), explain.Command(p.Program, stdout, stderr),
+		bound.Command(p.Program, stdout), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
+}
+
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := []shell.Command{runCommand(p, stdout, stderr), own.Command(p.make, stdout, stderr), reportCommand(stdout),
-		explainCommand(p, stdout, stderr), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
+	commands := p.commands(stdout, stderr)
 	if len(args) == 0 {
 		return shell.Wrong("a command is missing: rpcbench -h lists them")
 	}

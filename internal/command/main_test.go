@@ -146,13 +146,12 @@ func TestOwnWorkloads(t *testing.T) {
 	method.Method = "shop.v1.Orders/Get"
 	p := programOf([]rpcbench.Stack{httpjson.New(), rawtcp.New()})
 	p.Own = []rpcbench.Workload{{Name: "busy", Title: "hers", Callers: 30, TLS: true, Payload: "2kB"}}
-	require.Equal(t, 30, planned(t, p, "-workloads", "small,busy", "rawtcp").workloads[1].Callers)
 	var out bytes.Buffer
 	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
 	require.Regexp(t, `(?m)^busy +hers$`, out.String())
 
-	o := optionsOf(t, programOf([]rpcbench.Stack{rawtcp.New(), method}), "rawtcp")
-	require.ErrorContains(t, o.check(o.plan()),
+	p = programOf([]rpcbench.Stack{rawtcp.New(), method})
+	require.ErrorContains(t, p.run(t.Context(), []string{"run", "rawtcp"}, io.Discard, io.Discard),
 		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }
 
@@ -186,15 +185,19 @@ func TestManual(t *testing.T) {
 	require.NoError(t, err)
 	manual := (*ast.File)(file).Doc.Text()
 	require.LessOrEqual(t, strings.Count(manual, "\n"), 25, "a comment that nobody reads: docs/running.md is the guide")
-	examples := regexp.MustCompile(`(?m)^\trpcbench (?:run|explain)((?: [^ .]\S*)*)  `).FindAllStringSubmatch(manual, -1)
-	require.Len(t, examples, 4)
+	examples := regexp.MustCompile(`(?m)^\trpcbench (run|explain|count|idle)((?: [^ .]\S*)*)  `).FindAllStringSubmatch(manual, -1)
+	require.Len(t, examples, 5)
 	for _, example := range examples {
+		wrong := []string{"-time", "1s"}
+		if example[1] == "count" || example[1] == "idle" {
+			wrong = []string{"-out", "none/x"}
+		}
 		args := strings.Fields(strings.TrimSpace(example[0]))
-		_, _, err := typed(t, slices.Insert(args[1:], 1, "-time", "1s")...)
-		require.ErrorContains(t, err, "-time", "the last of the checks: %s", example[0])
+		_, _, err := typed(t, slices.Insert(args[1:], 1, wrong...)...)
+		require.ErrorContains(t, err, wrong[0], "the last of the checks: %s", example[0])
 	}
-	for _, command := range []string{"run", "init", "report", "explain", "serve", "list", "version"} {
-		names := flag.NewFlagSet(command, flag.ContinueOnError)
+	for _, c := range ours().commands(nil, nil) {
+		command, names := c.Name, flag.NewFlagSet(c.Name, flag.ContinueOnError)
 		help, _, err := typed(t, command, "-h")
 		require.NoError(t, err)
 		require.Contains(t, manual, "\trpcbench "+command)
@@ -202,9 +205,7 @@ func TestManual(t *testing.T) {
 		for line := range strings.Lines(strings.ReplaceAll(help, "    \t", "        ")) {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 101, line) // 100 columns
 		}
-		if command == "run" {
-			runCommand(ours(), nil, nil).Setup(names)
-		}
+		c.Setup(names)
 		names.VisitAll(func(f *flag.Flag) {
 			require.Regexp(t, "(?m)^  -"+f.Name+"( |\t|$)", help, "each flag is in a group")
 		})

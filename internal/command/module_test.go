@@ -18,6 +18,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/own"
+	"github.com/rpcbench/rpcbench/internal/run"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
@@ -155,7 +156,7 @@ func TestAModuleHasAllFlags(t *testing.T) {
 		return made, os.WriteFile(made.Program, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)
 	}
 	all, made := flag.NewFlagSet("run", flag.ContinueOnError), flag.NewFlagSet("", flag.ContinueOnError)
-	runCommand(p, io.Discard, io.Discard).Setup(all)
+	run.Command(p.Program, p.make, io.Discard, io.Discard).Setup(all)
 	new(own.Messages).Register(made)
 	var want []string
 	all.VisitAll(func(f *flag.Flag) {
@@ -171,7 +172,8 @@ func TestAModuleHasAllFlags(t *testing.T) {
 		}
 	})
 	var out bytes.Buffer
-	require.NoError(t, p.runModule(t.Context(), own.Messages{}, all, options{out: "answer"}, &out, io.Discard))
+	folder := func() (string, error) { return shell.Folder("run", "answer") }
+	require.NoError(t, p.make.Run(t.Context(), own.Messages{}, all, folder, &out, io.Discard))
 	got := strings.Fields(out.String())
 	require.Equal(t, "run", got[0])
 	got = slices.DeleteFunc(got[1:], func(arg string) bool { return strings.HasPrefix(arg, "-out=") })

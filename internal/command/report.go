@@ -31,7 +31,7 @@ func reportCommand(stdout io.Writer) shell.Command {
 				}
 				if _, none := os.Stat(filepath.Join(args[0], idle.File)); none == nil {
 					r, err := idle.Read(args[0])
-					return again(r, err, args[0], *out, stdout)
+					return atRest(r, err, args[0], *out, stdout)
 				}
 				s, err := report.Read(args[0])
 				if err != nil {
@@ -46,11 +46,22 @@ func reportCommand(stdout io.Writer) shell.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
+				_, err = fmt.Fprintf(stdout, "Report: %s\n", filepath.Join(dir, s.Page()))
 				return err
 			}
 		},
 	}
+}
+
+// atRest prints the tables of a folder of memory at rest.
+func atRest(r idle.Result, err error, dir, out string, stdout io.Writer) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("report: %w", err)
+	case out != "":
+		return shell.Wrong("report: %s has memory at rest, of which there are no pages: leave -out out", dir)
+	}
+	return r.Text(stdout, shell.Width(stdout), shell.Colours(stdout))
 }
 
 func listCommand(p program, stdout io.Writer) shell.Command {

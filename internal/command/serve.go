@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/reflection"
 
-	api "github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
@@ -56,17 +56,17 @@ func serveCommand(p program, stdout io.Writer) shell.Command {
 
 // serve prints the value of -server and how to call each stack, and returns when ctx ends. The servers end with the
 // process: whoever ends the command waits for no connection and no call.
-func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []api.Stack) error {
+func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks []rpcbench.Stack) error {
 	var servers, lines []string
 	for _, stack := range stacks {
 		described := false
 		start := stack.Server
-		stack.Server = func(config api.ServerConfig) (api.Server, error) {
+		stack.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 			s, err := start(config)
 			described = err == nil && strings.HasPrefix(stack.Protocol, "grpc/") && describe(s)
 			return s, err
 		}
-		f, err := child.ServerOnly(ctx, stack, api.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
+		f, err := child.ServerOnly(ctx, stack, rpcbench.Config{Addr: net.JoinHostPort(host, strconv.Itoa(int(port)))})
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return nil
@@ -88,7 +88,7 @@ func serve(ctx context.Context, stdout io.Writer, host string, port uint, stacks
 }
 
 // describe adds grpc-go's reflection service to a server that can have it.
-func describe(server api.Server) bool {
+func describe(server rpcbench.Server) bool {
 	var target any = server
 	if s, ok := target.(interface{ HTTPHandler() http.Handler }); ok {
 		target = s.HTTPHandler()
@@ -112,7 +112,7 @@ const userService = "rpcbench.user.v1.UserService"
 // commandLine is a shell command that creates a user at addr: by grpcurl if the server describes its services, by curl
 // if it takes JSON over HTTP/1.1. Of other stacks, and of other methods, it is a comment that names protocol and
 // address.
-func commandLine(stack api.Stack, addr string, described bool) string {
+func commandLine(stack rpcbench.Stack, addr string, described bool) string {
 	const user = `'{"email":"ann@example.com","name":"Anna","password":"secret"}'`
 	curl := func(path string) string {
 		return "curl -s -H 'Content-Type: application/json' http://" + addr + path + " \\\n  -d " + user

@@ -1,168 +1,226 @@
-// Package explain measures stacks under the profiler and without it, in turn, in a process of its own. Package layers
-// splits the profiles.
+// Package explain is the command of that name: it says where the CPU of a call goes, and of the difference of two
+// stacks. Package calls measures that.
 package explain
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"runtime"
-	"runtime/pprof"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
-	"github.com/rpcbench/rpcbench/internal/measure/child"
-	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
-// Process is what a process has found of a stack, with the profiler and without.
-type Process struct {
-	Profile layers.Split
-	Procs   int // GOMAXPROCS of the process
+// closedLoop is said of a workload that has a rate.
+const closedLoop = "%s is explained without its rate: each of %d callers calls again as soon as it has its reply."
 
-	Recordings [][]byte // of which Profile is made
-
-	Calls     int64         // without the profiler
-	Wall, CPU time.Duration // of Calls; CPU is 0 if the system does not tell
+// options are what was typed behind explain.
+type options struct {
+	shell.Program
+	args, stacks []string // all arguments, and those that are stacks
+	workload     workload.Workload
+	procs        int
+	length       time.Duration
+	folder       string
+	ofStacks     string // a flag that was given, and is for stacks
 }
 
-// Rounds are what a process measures. In a round each arm has its turn, so that drift of the machine meets all alike. A
-// child reads what has a name in JSON.
-type Rounds struct {
-	Arms     []string          `json:"arms"` // names of stacks
-	Workload workload.Workload `json:"workload"`
-	Slice    time.Duration     `json:"slice"` // of an arm in a round: one with the profiler, and one without
-
-	Number int `json:"-"`
-	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
-
-	path string // of the program; "" is this one. Tests have others
-}
-
-// Measure has a process of this program measure rounds. It returns what that found of each arm. With an error come the
-// rounds before it, and nil if there are none.
-func Measure(ctx context.Context, r Rounds) (all []Process, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c, err := child.Command{Path: r.path, Does: child.Profiles, Procs: r.Procs, Asked: r, Files: r.Workload.Unix,
-		Limit: 10 * time.Minute}.Start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for range r.Number {
-		var sums []Process
-		if err = c.Ask("", &sums); err == nil && len(sums) != len(r.Arms) {
-			err = errors.New("a child answered with something else than a round")
-		}
-		if err != nil {
-			cancel() // which kills it
-			_ = c.End()
-			return all, err
-		}
-		all = sums
-	}
-	return all, c.End()
-}
-
-// Profiling is the job of a child that explains: the child's side of Measure. For each line it measures a round, and
-// its answers are the sums of all rounds so far.
-func Profiling() child.Job { return child.NewJob(measure) }
-
-func measure(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan []byte,
-	answer func(any) error) (err error) {
-	stacks, err := known.Named(asked.Arms)
-	if err != nil {
-		return err
-	}
-	w := asked.Workload
-	labelled := pprof.WithLabels(ctx, pprof.Labels("side", "client"))
-	pprof.SetGoroutineLabels(labelled)
-	w.Apart = false // one profile has both sides
-	if w.Rate != 0 {
-		w.Callers, w.Rate = w.AtOnce(), 0
-	}
-	var open []*workload.Open
-	defer func() {
-		for _, o := range open {
-			err = cmp.Or(err, o.Close())
-		}
-	}()
-	sums := make([]Process, len(stacks))
-	for i, s := range stacks {
-		o, err := w.Open(labelled, s, workload.Setup{})
-		if err != nil {
-			return err
-		}
-		open, sums[i].Procs = append(open, o), runtime.GOMAXPROCS(0)
-	}
-	for last := false; err == nil && <-lines != nil; last = !last {
-		for i, o := range open {
-			if err := sums[i].turn(ctx, o, stacks[i].Name, asked.Slice, last); err != nil {
-				return err
+// Command is explain.
+func Command(p shell.Program, stdout, stderr io.Writer) shell.Command {
+	return shell.Command{
+		Name: "explain", Tidies: true, Args: " stack|profile...",
+		Does:    "Split the CPU of a call, or of two stacks' difference, among layers",
+		More:    "\n\nProfiles are those that -keep has kept. rpcbench bound reads those of services.",
+		Example: "rpcbench explain grpcservehttp grpcprotobuf",
+		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
+			read := flags(p, f)
+			return func(ctx context.Context, args []string) error {
+				o, err := read(args)
+				if err != nil {
+					return err
+				}
+				return o.run(ctx, stdout, stderr)
 			}
-		}
-		err = answer(sums)
+		},
 	}
-	return err
 }
 
-// turn measures a stack once without and once with the profiler, in the order that last tells. Calls that don't count
-// come first: the stack before has left its garbage and its caches.
-func (e *Process) turn(ctx context.Context, o *workload.Open, name string, length time.Duration, last bool) error {
-	lead := length / 5
-	for _, profiled := range []bool{!last, last} {
-		var recording *layers.Recording
-		var used time.Duration
-		var failed error
-		before := o.Figures.Latency.Count()
-		took, err := during(ctx, o, lead, length, func(open bool) {
-			now, _ := cpu.Time()
-			switch {
-			case !profiled && open:
-				used = -now
-			case !profiled:
-				used += now
-			case open:
-				recording, failed = layers.Start()
-			default:
-				pprof.StopCPUProfile()
+// flags registers those of explain. read returns what was typed, after they are parsed, or says what is wrong with it.
+func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options, error)) {
+	o, first := options{Program: p}, p.Workloads()[0].Name
+	if p.Stacks[0].Method == "" {
+		first = workload.Small
+	}
+	name := f.String("workload", first, "`name` of rpcbench list")
+	callers := f.Int("callers", 0, "`number` of callers at a time")
+	conns := f.Int("conns", 0, "`number` of connections; as the stack's library is wired unless given")
+	f.IntVar(&o.procs, "gomaxprocs", 1, "`number` of cores: 1 measures CPU work, 0 uses all cores")
+	f.DurationVar(&o.length, "time", 20*time.Second, "for each stack: 2 s in each process, half of it under the profiler")
+	f.StringVar(&o.folder, "keep", "",
+		"new `folder` for a CPU profile of each stack, which explain and go tool pprof read")
+	return func(args []string) (options, error) {
+		o.args = args
+		var err error
+		o.stacks = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !slices.Contains(p.Names(), arg) })
+		f.Visit(func(f *flag.Flag) {
+			o.ofStacks = f.Name
+			if n := map[string]*int{"callers": callers, "conns": conns}[f.Name]; n != nil {
+				err = cmp.Or(err, shell.Within("explain", f.Name, *n))
 			}
 		})
-		calls := o.Figures.Latency.Count() - before
-		if err := cmp.Or(err, failed); err != nil {
-			return err
-		}
-		lead = 0
-		if !profiled {
-			e.Calls, e.Wall, e.CPU = e.Calls+calls, e.Wall+took, e.CPU+used
-			continue
-		}
-		taken, err := recording.Stop(name, calls)
 		if err != nil {
-			return err
+			return o, err
 		}
-		split, err := layers.Of(taken)
+		listed, err := workload.In(p.Workloads(), *name)
 		if err != nil {
-			return fmt.Errorf("explain: %s: %w", name, err)
+			return o, shell.Wrong("%w", err)
 		}
-		e.Recordings = append(e.Recordings, recording.Data.Bytes())
-		split.Calls, split.Parts = split.Calls+e.Profile.Calls, append(e.Profile.Parts, split.Parts...)
-		e.Profile = split
+		o.workload = listed.At(nil)
+		o.workload.Callers = cmp.Or(*callers, o.workload.Callers)
+		o.workload.Conns = cmp.Or(*conns, o.workload.Conns)
+		return o, o.check()
+	}
+}
+
+// check says what is wrong with the options.
+func (o options) check() error {
+	err := o.workload.Check()
+	switch least := 2 * calls.Each; {
+	case err != nil:
+		return shell.Wrong("explain: %w", err)
+	case len(o.args) == 0:
+		return shell.Wrong("explain: nothing is named: give a stack of rpcbench list, or a profile that -keep has kept")
+	case len(o.stacks) == 0 && o.ofStacks != "":
+		return shell.Wrong("explain: -%s is for stacks, and %s is none: rpcbench list names the stacks", o.ofStacks,
+			o.args[0])
+	case o.folder != "" && len(slices.Compact(slices.Sorted(slices.Values(o.stacks)))) < len(o.stacks):
+		return shell.Wrong("explain: -keep has one profile of a stack: name each stack once")
+	case o.procs < 0 || o.procs > runtime.NumCPU():
+		return shell.Wrong("explain: -gomaxprocs %d is not from 0 to %d, the cores of this machine: use 1, or 0 for all",
+			o.procs, runtime.NumCPU())
+	case o.length < least:
+		return shell.Wrong("explain: -time %v is too short: give %v or more", o.length, least)
 	}
 	return nil
 }
 
-// during makes calls for a while, after those that lead in.
-func during(ctx context.Context, o *workload.Open, lead, length time.Duration, edge func(open bool)) (
-	took time.Duration, err error) {
-	err = workload.Watched(time.Minute, o.Loop.Begun, o.Fixture.Close, func() error {
-		if err := o.Start(o.Warm); err != nil {
-			return err
-		}
-		took, err = o.Loop.During(ctx, lead, length, edge)
+// run explains, and prints what it found before an error.
+func (o options) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	all, err := o.profiles()
+	if err != nil {
 		return err
-	})
-	return took, err
+	}
+	if o.folder != "" {
+		if err := os.Mkdir(o.folder, 0o755); err != nil {
+			return shell.Wrong("explain: -keep needs the name of a new folder: %w", err)
+		}
+		defer func() { _ = os.Remove(o.folder) }() // unless a profile is in it
+	}
+	asked := calls.Rounds{Arms: o.stacks, Workload: o.workload, Procs: o.procs}
+	measured, err := calls.Explain(ctx, asked, o.length, shell.Progress(ctx, stderr))
+	rest := measured
+	for i := range all {
+		if all[i] == nil {
+			all[i], rest = rest[0], rest[1:]
+		}
+	}
+	if slices.ContainsFunc(measured, func(e *calls.Explanation) bool { return len(e.Processes) == 0 }) {
+		return err // else an interrupted one has something to show
+	}
+	for _, e := range measured {
+		if o.folder != "" {
+			err = errors.Join(err, e.Keep(o.folder))
+		}
+	}
+	return errors.Join(err, o.print(stdout, all), shell.Say(stdout, "Next: %s", o.next()))
+}
+
+// profiles reads the arguments that are profiles. Those that are stacks have none.
+func (o options) profiles() (all []*calls.Explanation, err error) {
+	all = make([]*calls.Explanation, len(o.args))
+	for i, arg := range o.args {
+		if slices.Contains(o.stacks, arg) {
+			continue
+		}
+		info, missing := os.Stat(arg)
+		switch {
+		case arg == "-" || strings.Contains(arg, "://"): // which -keep doesn't write to
+			return nil, shell.Former("explain of a service", arg)
+		case missing != nil:
+			return nil, shell.Wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
+		case !info.Mode().IsRegular():
+			return nil, shell.Wrong("explain: %s is no file: name a profile", arg)
+		}
+		p, err := layers.ReadFile(arg)
+		if err != nil {
+			return nil, err
+		}
+		s, err := layers.Of(p)
+		switch {
+		case errors.Is(err, layers.ErrService):
+			return nil, shell.Former("explain of a service", arg)
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", arg, err)
+		}
+		all[i] = &calls.Explanation{Name: s.Row, Processes: []calls.Process{{Profile: s}}}
+	}
+	return all, nil
+}
+
+// print writes the layers of each stack and of their difference. They were measured, or read from profiles.
+func (o options) print(stdout io.Writer, all []*calls.Explanation) (err error) {
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name)
+	}
+	w, measured := o.workload, len(o.stacks) > 0
+	on := report.Summary{Environment: environ.List()}.Head()
+	shell.Say(stdout, "CPU per call of %s, explained on %s.", strings.Join(names, " and "), on)
+	if w.Apart && measured {
+		shell.Say(stdout, calls.OneProcess, w.Name)
+	}
+	if w.Rate != 0 && measured {
+		shell.Say(stdout, closedLoop, w.Name, w.AtOnce())
+	}
+	for _, e := range all {
+		if procs := e.Processes[0].Procs; procs > 0 {
+			s := o.Stacks[slices.Index(o.Names(), e.Name)]
+			shell.Say(stdout, "# %s: workload=%s callers=%d conns=%d GOMAXPROCS=%d processes=%d", e.Name, w.Name,
+				w.AtOnce(), w.Connections(s.Traits), procs, len(e.Processes))
+		}
+	}
+	for _, e := range all {
+		err = errors.Join(err, e.Print(stdout))
+	}
+	if len(all) == 2 {
+		err = errors.Join(err, calls.PrintDifference(stdout, all[0], all[1]))
+	}
+	shell.Say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
+		"error over processes, or that of counting the samples of a file.")
+	return err
+}
+
+// next is what somebody may type who has read layers.
+func (o options) next() string {
+	profile := o.args[0]
+	switch {
+	case len(o.stacks) > 0 && o.folder == "":
+		return fmt.Sprintf("rpcbench explain -keep profiles %s keeps profiles for go tool pprof.", strings.Join(o.args, " "))
+	case len(o.stacks) > 0:
+		profile = filepath.Join(o.folder, o.stacks[0]+".pprof")
+	}
+	return fmt.Sprintf("go tool pprof -top %s lists the functions.", profile)
 }

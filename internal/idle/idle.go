@@ -20,6 +20,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -50,11 +51,11 @@ func Check(number int) error { return check(number, files()) }
 func check(number, has int) error {
 	switch {
 	case number < least:
-		return fmt.Errorf("-idle %d: a slope over a tenth, a half and all needs %d or more", number, least)
+		return fmt.Errorf("%d is too few: a slope over a tenth, a half and all needs %d or more", number, least)
 	case number > beyond:
-		return fmt.Errorf("-idle %d: an address has ports for no more than %d connections: give less", number, beyond)
+		return fmt.Errorf("%d is too many: an address has ports for no more than %d connections: give less", number, beyond)
 	case number+spare > has:
-		return fmt.Errorf("-idle %d needs %d open files in a process, and %d are allowed: raise the limit with "+
+		return fmt.Errorf("%d needs %d open files in a process, and %d are allowed: raise the limit with "+
 			"ulimit -n %[2]d, or give %[4]d or less", number, number+spare, has, max(has-spare, 0))
 	}
 	return nil
@@ -63,24 +64,31 @@ func check(number, has int) error {
 // Refused says why a stack has no memory at rest.
 func Refused(s rpcbench.Stack) error {
 	if s.Traits.Reconnects {
-		return fmt.Errorf("-idle: %s opens and closes connections as it needs them, and holds none: leave it out", s.Name)
+		return fmt.Errorf("%s opens and closes connections as it needs them, and holds none: leave it out", s.Name)
 	}
 	return nil
 }
 
-// Contestant is a stack, or a build of one.
-type Contestant struct {
-	Name    string // stack[@build]
+// Arm is a contestant, and the program of its build.
+type Arm struct {
+	plan.Contestant
 	Program versus.Program
 }
 
-// Plan is what is measured. The first contestant is the base.
+// Plan is what is measured. The first arm is the base.
 type Plan struct {
-	Number      int
-	Contestants []Contestant
-	Show        func(what string, left time.Duration)
+	Number int
+	Arms   []Arm
+	Show   func(what string, left time.Duration)
 
 	pairs int // 0 is the constant; tests have fewer
+}
+
+func (p Plan) contestants() (all plan.Contestants) {
+	for _, arm := range p.Arms {
+		all = append(all, arm.Contestant)
+	}
+	return all
 }
 
 // part is a state in clear or over TLS.
@@ -118,7 +126,7 @@ func takes(number int) time.Duration {
 
 // Takes is about how long all takes.
 func (p Plan) Takes() time.Duration {
-	return takes(p.Number) * time.Duration(pairs*len(parts())*len(p.Contestants))
+	return takes(p.Number) * time.Duration(pairs*len(parts())*len(p.Arms))
 }
 
 // pair is what each of the sides held at each of the points.
@@ -126,73 +134,81 @@ type pair [2][]Held
 
 var sides = []string{"server", "client"}
 
-// Measure starts the pairs in rounds, in each of which every part of every contestant has its turn. A part that fails
-// is not tried again, and the others go on.
+// turn is that of an arm in a part.
+type turn struct {
+	part
+	name string
+}
+
+// Measure starts the pairs in rounds, in each of which every part of every arm has its turn. A part that fails is not
+// tried again, and the others go on. If the context ends, it returns what whole rounds have found, of which it takes
+// two to tell a spread.
 func (p Plan) Measure(ctx context.Context, seed uint64) (found Result, err error) {
-	type key struct {
-		part
-		name string
-	}
-	all, gone := map[key][]pair{}, map[key]bool{}
-	var turns []key
+	all, gone := map[turn][]pair{}, map[turn]bool{}
+	var turns []turn
 	for _, part := range parts() {
-		for _, c := range p.Contestants {
-			turns = append(turns, key{part, c.Name})
+		for _, arm := range p.Arms {
+			turns = append(turns, turn{part, arm.String()})
 		}
 	}
-	random, left := rand.New(rand.NewPCG(seed, 0)), p.Takes()
+	random, left, rounds := rand.New(rand.NewPCG(seed, 0)), p.Takes(), cmp.Or(p.pairs, pairs)
 	defer p.Show("", 0)
-	for range cmp.Or(p.pairs, pairs) {
+	for round := range rounds {
 		for _, i := range random.Perm(len(turns)) {
 			turn := turns[i]
 			p.Show(turn.part.String()+", "+turn.name, left)
 			if left -= takes(p.Number); gone[turn] {
 				continue
 			}
-			c := p.Contestants[slices.IndexFunc(p.Contestants, func(c Contestant) bool { return c.Name == turn.name })]
-			one, failed := p.pair(ctx, turn.part, c)
-			why, unsupported := "", errors.Is(failed, errors.ErrUnsupported)
-			if failed != nil {
-				why = strings.TrimSuffix(failed.Error(), ": "+errors.ErrUnsupported.Error())
-			}
+			one, failed := p.pair(ctx, turn.part, p.Arms[i%len(p.Arms)])
 			switch {
 			case ctx.Err() != nil:
-				return found, ctx.Err()
+				found.Left = append(found.Left, fmt.Sprintf("%d of %d rounds, since it was interrupted", rounds-round, rounds))
+				found.add(p, all, gone, round)
+				return found, errors.Join(ctx.Err(), err)
 			case failed == nil:
 				all[turn] = append(all[turn], one)
 				continue
-			case unsupported:
-				left := fmt.Sprintf("%s: %s has %s", part{turn.State, false}, c.Name, why) // over TLS too
-				if !slices.Contains(found.Left, left) {
-					found.Left = append(found.Left, left)
-				}
-			default:
-				err = errors.Join(err, fmt.Errorf("run: %s, %s: %s", turn.part, c.Name, why))
 			}
 			gone[turn] = true
-		}
-	}
-	found.Number, found.Points, found.Base = p.Number, points(p.Number), p.Contestants[0].Name
-	for _, part := range parts() {
-		for _, c := range p.Contestants {
-			if own := all[key{part, c.Name}]; len(own) > 0 && !gone[key{part, c.Name}] {
-				found.Rows = append(found.Rows, p.rows(part, c.Name, own, all[key{part, found.Base}])...)
+			why := strings.TrimSuffix(failed.Error(), ": "+errors.ErrUnsupported.Error())
+			if !errors.Is(failed, errors.ErrUnsupported) {
+				err = errors.Join(err, fmt.Errorf("idle: %s, %s: %s", turn.part, turn.name, why))
+				continue
+			}
+			missing := fmt.Sprintf("%s: %s has %s", part{turn.State, false}, turn.name, why) // over TLS too
+			if !slices.Contains(found.Left, missing) {
+				found.Left = append(found.Left, missing)
 			}
 		}
 	}
+	found.add(p, all, gone, rounds)
 	return found, err
 }
 
+// add adds the rows of what so many rounds have measured, unless something of it has failed.
+func (r *Result) add(p Plan, all map[turn][]pair, gone map[turn]bool, rounds int) {
+	r.Number, r.Points, r.Base = p.Number, points(p.Number), p.Arms[0].String()
+	for _, part := range parts() {
+		for _, arm := range p.Arms {
+			own, base := turn{part, arm.String()}, turn{part, r.Base}
+			if gone[own] || rounds < 2 {
+				continue
+			}
+			r.Rows = append(r.Rows, p.rows(part, own.name, all[own][:rounds], all[base][:min(rounds, len(all[base]))])...)
+		}
+	}
+}
+
 // pair measures once.
-func (p Plan) pair(ctx context.Context, part part, c Contestant) (one pair, err error) {
+func (p Plan) pair(ctx context.Context, part part, arm Arm) (one pair, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stack, _, _ := strings.Cut(c.Name, "@")
 	start := func(asked question) (*child.Process, error) {
-		return child.Command{Path: c.Program.Path, Env: c.Program.Env, Does: child.Holds, Asked: asked,
+		return child.Command{Path: arm.Program.Path, Env: arm.Program.Env, Does: child.Holds, Asked: asked,
 			Limit: longest}.Start(ctx)
 	}
-	asked := question{Stack: stack, State: part.State, TLS: part.TLS, Most: p.Number}
+	asked := question{Stack: arm.Stack, State: part.State, TLS: part.TLS, Most: p.Number}
 	server, err := start(asked)
 	if err != nil {
 		return one, err
@@ -258,7 +274,7 @@ func (p Plan) rows(of part, name string, own, base []pair) (rows []Row) {
 				return each
 			}
 			figure := newFigure(slopes(own))
-			if name != p.Contestants[0].Name && len(base) == len(own) {
+			if name != p.Arms[0].String() && len(base) == len(own) {
 				figure.compare(slopes(base))
 			}
 			r.Figures[m.unit] = figure

@@ -27,6 +27,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -91,10 +92,10 @@ type kept struct {
 func TestKnownMemory(t *testing.T) {
 	const number, tolerance = 100, 300 // bytes: what else a process keeps varies by some kilobytes
 	heaps := func(name string) (each [2]float64) {
-		one, err := Plan{Number: number}.pair(t.Context(), part{Connections, false}, Contestant{Name: name})
+		one, err := Plan{Number: number}.pair(t.Context(), part{Connections, false}, Arm{Contestant: plan.Of(name)})
 		require.NoError(t, err)
-		plan := Plan{Number: number, Contestants: []Contestant{{Name: name}}}
-		for i, r := range plan.rows(part{}, name, []pair{one}, nil) {
+		made := Plan{Number: number, Arms: []Arm{{Contestant: plan.Of(name)}}}
+		for i, r := range made.rows(part{}, name, []pair{one}, nil) {
 			each[i] = r.Figures[heap].Mean
 		}
 		return each
@@ -115,7 +116,7 @@ func TestStacks(t *testing.T) {
 	for _, part := range parts() {
 		for name, streams := range map[string]bool{"httpjson": false, "grpcprotobuf": true} {
 			t.Run(fmt.Sprint(part, ", ", name), func(t *testing.T) {
-				one, err := Plan{Number: number}.pair(t.Context(), part, Contestant{Name: name + "@build", Program: oneP})
+				one, err := Plan{Number: number}.pair(t.Context(), part, Arm{plan.Of(name + "@build"), oneP})
 				if part.State == Streams && !streams {
 					require.ErrorIs(t, err, errors.ErrUnsupported)
 					return
@@ -136,7 +137,7 @@ func TestStacks(t *testing.T) {
 
 // A server whose handlers don't wait is said, and not measured.
 func TestWaitIsDropped(t *testing.T) {
-	_, err := Plan{Number: 20}.pair(t.Context(), part{Calls, false}, Contestant{Name: "hasty"})
+	_, err := Plan{Number: 20}.pair(t.Context(), part{Calls, false}, Arm{Contestant: plan.Of("hasty")})
 	require.EqualError(t, err, "a call was answered whose handler should wait: its server drops ServerConfig.Wait")
 }
 
@@ -273,29 +274,48 @@ func TestStepsAreEqual(t *testing.T) {
 // A part that fails is said, and the others go on; so is what a stack does not have. Nothing is left when it ends.
 func TestMeasure(t *testing.T) {
 	shown := map[string]bool{}
-	plan := Plan{Number: 10, pairs: 2, Show: func(what string, _ time.Duration) { shown[what] = true }}
+	made := Plan{Number: 10, pairs: 2, Show: func(what string, _ time.Duration) { shown[what] = true }}
 	for _, name := range []string{"grpcprotobuf", "httpjson", "failing"} {
-		plan.Contestants = append(plan.Contestants, Contestant{Name: name, Program: oneP})
+		made.Arms = append(made.Arms, Arm{plan.Of(name), oneP})
 	}
-	r, err := plan.Measure(t.Context(), 1)
+	r, err := made.Measure(t.Context(), 1)
 	said := strings.Split(err.Error(), "\n")
 	require.Len(t, said, len(parts()))
 	for _, line := range said {
-		require.Regexp(t, "^run: .*, failing: failing: dial: odd$", line)
+		require.Regexp(t, "^idle: .*, failing: failing: dial: odd$", line)
 	}
 	require.Equal(t, []string{"open streams, on 4 connections: httpjson has no streams"}, r.Left)
 	require.Len(t, r.Rows, len(sides)*(2*len(parts())-2))
 	for _, row := range r.Rows {
 		require.Equal(t, row.Stack != "grpcprotobuf", row.Figures[heap].Verdict != "", "the base is compared with nothing")
-		require.Len(t, row.Held, plan.pairs)
+		require.Len(t, row.Held, made.pairs)
 	}
 	require.True(t, shown["open streams, on 4 connections, TLS, httpjson"])
 	require.True(t, shown[""])
+}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	plan.Show = func(string, time.Duration) { cancel() }
-	_, err = plan.Measure(ctx, 1)
-	require.ErrorIs(t, err, context.Canceled)
+// What whole rounds have measured outlives an interruption, if there are two of them.
+func TestInterrupted(t *testing.T) {
+	const each = 6 // turns of a round
+	for after, rows := range map[int]int{2*each - 1: 0, 2*each + 1: 12} {
+		ctx, cancel := context.WithCancel(t.Context())
+		turns := 0
+		made := Plan{Number: 10, pairs: 3, Arms: []Arm{{plan.Of("grpcprotobuf"), oneP}},
+			Show: func(what string, _ time.Duration) {
+				if turns++; turns == after && what != "" {
+					cancel()
+				}
+			}}
+		r, err := made.Measure(ctx, 1)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, r.Rows, rows, "after %d turns", after)
+		for _, row := range r.Rows {
+			require.Len(t, row.Held, 2, "of whole rounds")
+		}
+		require.Contains(t, r.Left, fmt.Sprintf("%d of 3 rounds, since it was interrupted", 3-(after-1)/each))
+		require.NoError(t, r.Write(t.TempDir()))
+		cancel()
+	}
 }
 
 func TestSlope(t *testing.T) {
@@ -340,16 +360,16 @@ func TestVerdicts(t *testing.T) {
 	f := newFigure([]float64{8, 12, 10, 10, 10, 10})
 	require.InDelta(t, 10, f.Mean, 1e-12)
 	require.InDelta(t, 2.5706*math.Sqrt(8./5/6), f.Hi-f.Mean, 1e-3, "Student's, of six")
-	require.Equal(t, "10 (50 %)", spread(f))
+	require.Equal(t, "10 (50%)", spread(f))
 }
 
 func TestCheck(t *testing.T) {
 	for number, want := range map[int]string{
 		1000: "", 10: "", 900: "",
-		9:     "-idle 9: a slope over a tenth, a half and all needs 10 or more",
-		-1:    "-idle -1: a slope over a tenth, a half and all needs 10 or more",
-		20001: "-idle 20001: an address has ports for no more than 20000 connections: give less",
-		1001: "-idle 1001 needs 1101 open files in a process, and 1100 are allowed: raise the limit with ulimit -n 1101, " +
+		9:     "9 is too few: a slope over a tenth, a half and all needs 10 or more",
+		-1:    "-1 is too few: a slope over a tenth, a half and all needs 10 or more",
+		20001: "20001 is too many: an address has ports for no more than 20000 connections: give less",
+		1001: "1001 needs 1101 open files in a process, and 1100 are allowed: raise the limit with ulimit -n 1101, " +
 			"or give 1000 or less",
 	} {
 		err := check(number, 1100)
@@ -361,7 +381,7 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, Check(least), "here")
 	reconnects := httpjson.Default()
 	require.EqualError(t, Refused(reconnects),
-		"-idle: httpjson.default opens and closes connections as it needs them, and holds none: leave it out")
+		"httpjson.default opens and closes connections as it needs them, and holds none: leave it out")
 	require.NoError(t, Refused(httpjson.New()))
 }
 
@@ -395,7 +415,7 @@ func TestResult(t *testing.T) {
 		for line := range strings.Lines(text.String()) {
 			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width, line)
 		}
-		require.Contains(t, text.String(), "10042 (0.02 %)")
+		require.Contains(t, text.String(), "10042 (0.02%)")
 		require.Contains(t, text.String(), "more 3.20 (3.19–3.21)")
 		require.Contains(t, text.String(), "Left out: streams: httpjson has no streams.\n")
 	}

@@ -173,7 +173,7 @@ func (r Result) Write(dir string) error {
 		err = os.WriteFile(filepath.Join(dir, "bench.txt"), []byte(heading+r.Bench()), 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("run: %w", err)
+		return fmt.Errorf("idle: %w", err)
 	}
 	return nil
 }

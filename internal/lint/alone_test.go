@@ -67,7 +67,7 @@ const skipped = `
 	TestWrongFlags
 internal/command: TestBrokenPipe TestEndedFromOutside TestExplainIsInterrupted TestServe TestServeEndsAtOnce TestServePorts
 	TestSignalsEnd TestWire
-internal/explain: TestSeveralCallers
+internal/explain/calls: TestSeveralCallers
 internal/measure/child: TestAChildEndsWithItsParent
 internal/scaffold: TestBadInput TestDocument TestFolder TestProtoset TestPublicProtos TestRun
 stacks: TestRowsCostTheSame

@@ -277,7 +277,7 @@ func Read(from string) (s Summary, err error) {
 	if err == nil {
 		s, err = Parse(from, data)
 	}
-	if err == nil {
+	if err == nil && !s.Counted() {
 		s.Raw, err = readFile(filepath.Join(from, "bench.txt"))
 	}
 	return s, err
@@ -295,7 +295,7 @@ func Parse(from, data string) (s Summary, err error) {
 	case s.Release != Release:
 		return s, fmt.Errorf("%s was made by another release of rpcbench (%d, this one reads %d): "+
 			"make the report with that one", from, s.Release, Release)
-	case !s.Measured():
+	case !s.Measured() && !s.Counted():
 		return s, fmt.Errorf("%s has no answers: nothing was measured", from)
 	}
 	for _, a := range s.Answers {
@@ -369,11 +369,15 @@ func (s Summary) Save(dir string) error {
 	return put(filepath.Join(dir, "summary.json"), append(text, '\n'))
 }
 
-// Write makes report.html, report.md and answer.svg in dir, or none if one of them is there.
+// Write makes report.html, report.md and answer.svg in dir, or none if one of them is there. Of calls that were counted
+// alone it makes report.md.
 func (s Summary) Write(dir string) error {
-	names := []string{"report.html", "report.md", "answer.svg"}
+	names, pages := []string{"report.html", "report.md", "answer.svg"}, []func(io.Writer) error{s.HTML, s.Markdown, s.SVG}
+	if s.Counted() {
+		names, pages = names[1:2], pages[1:2]
+	}
 	made := make([]bytes.Buffer, len(names))
-	for i, to := range []func(io.Writer) error{s.HTML, s.Markdown, s.SVG} {
+	for i, to := range pages {
 		names[i] = filepath.Join(dir, names[i])
 		if err := to(&made[i]); err != nil {
 			return err
@@ -407,7 +411,7 @@ func put(name string, data []byte) error {
 	return nil
 }
 
-//go:embed report.html.tmpl report.md.tmpl answer.svg.tmpl words.tmpl
+//go:embed report.html.tmpl report.md.tmpl counts.md.tmpl answer.svg.tmpl words.tmpl
 var files embed.FS
 
 func functions(tables func(*table.Table) any) map[string]any {
@@ -433,9 +437,13 @@ func draw(w io.Writer, name string, data any) error {
 
 // Markdown writes the same as HTML, without the picture and the raw data.
 func (s Summary) Markdown(w io.Writer) error {
-	page, err := text.New("").Funcs(functions(func(t *table.Table) any { return t.Markdown() })).ParseFS(files,
-		"report.md.tmpl", "words.tmpl")
-	return text.Must(page, err).ExecuteTemplate(w, "report.md.tmpl", s)
+	name := "report.md.tmpl"
+	if s.Counted() {
+		name = "counts.md.tmpl"
+	}
+	page, err := text.New("").Funcs(functions(func(t *table.Table) any { return t.Markdown() })).ParseFS(files, name,
+		"words.tmpl")
+	return text.Must(page, err).ExecuteTemplate(w, name, s)
 }
 
 // flight is a number of calls at once.

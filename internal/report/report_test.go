@@ -254,7 +254,7 @@ Not measured: a new connection, gRPC: 0 of 8.
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, false, false))
 	require.Regexp(t, `mixed fields, 50 callers +400 µs +600 µs +1.50 \(1.45–1.55\) +undecided \[1\]`, b.String())
-	require.Contains(t, b.String(), "\n[1] a busy machine.\n")
+	require.Contains(t, b.String(), "\n[1] disturbed: in 0 of 0 processes ")
 	s.Answers[2].Answer, s.Answers[0].Wired = verdict.Answer{Time: cpu}, Wired{Callers: 100, Rate: 20_000, Chosen: true}
 	s.Answers[0].Does, s.Answers[0].BaseLoad.Completed = "small, ordinary load", 1
 	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time

@@ -49,12 +49,17 @@ func Because(r verdict.Reason) string {
 	return string(r.Kind)
 }
 
-// inShort is why a figure whose interval excludes 1 is undecided, or nothing if no word says it.
+// inShort is why a figure whose interval excludes 1 is undecided. A noise floor is not told: every line has another.
 func inShort(r verdict.Reason) []string {
-	why := map[verdict.Kind]string{verdict.WithinFloor: "within the noise floor", verdict.TwoStates: "the machine had two states",
-		verdict.Disturbed: "a busy machine", verdict.Crowded: "a busy machine", verdict.TooFew: "too few processes",
-		verdict.NotCompleted: "calls not completed"}[r.Kind]
-	return slices.DeleteFunc([]string{why}, func(why string) bool { return why == "" })
+	switch r.Kind {
+	case verdict.WithinFloor:
+		return []string{"within the noise floor"}
+	case verdict.TwoStates:
+		return []string{"the machine may have had two states"}
+	case "":
+		return nil
+	}
+	return []string{Because(r)}
 }
 
 // remedy says what would decide an interval that does not.

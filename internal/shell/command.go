@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
 // Command is one of the program's. Setup registers its flags, and returns what it does with the arguments after them.
@@ -38,10 +41,9 @@ func (c Command) Run(ctx context.Context, args []string, stdout io.Writer) error
 		_, err := fmt.Fprintf(stdout, "usage: rpcbench %s [flags]%s\n\n%s.%s\n\n%sexample: %s\n", c.Name, c.Args, c.Does,
 			c.More, &flags, c.Example)
 		return err
-	case err != nil && c.Name == "run" && strings.HasSuffix(err.Error(), "not defined: -quick"):
-		return Wrong("run: -quick is what run does without it: leave it out, or give -thorough for half an hour")
 	case err != nil:
-		return Wrong("%s: %w: rpcbench %s -h shows its flags", c.Name, err, c.Name)
+		_, unknown, _ := strings.Cut(err.Error(), "not defined: ")
+		return cmp.Or(Former(c.Name+" "+unknown), Wrong("%s: %w: rpcbench %s -h shows its flags", c.Name, err, c.Name))
 	}
 	if c.Args == "" && f.NArg() > 0 {
 		return Wrong("%s takes no argument, and %q is one: leave it out", c.Name, f.Arg(0))
@@ -86,6 +88,18 @@ func hasValue(f *flag.FlagSet, arg string) bool {
 	}
 	alone, ok := of.Value.(interface{ IsBoolFlag() bool })
 	return !ok || !alone.IsBoolFlag()
+}
+
+// Within refuses a number that a flag may not have. 0 is all cores, and of callers and connections none.
+func Within(command, name string, n int) error {
+	least := 1
+	if name == "gomaxprocs" {
+		least = 0
+	}
+	if n < least || n > workload.Most {
+		return Wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
+	}
+	return nil
 }
 
 // printFlags describes the flags, group by group.

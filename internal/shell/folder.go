@@ -13,8 +13,9 @@ import (
 	"github.com/rpcbench/rpcbench/internal/report"
 )
 
-// Folder makes the one that is named, or one named by day and minute: another than each run that began in that minute.
-func Folder(named string) (out string, err error) {
+// Folder makes the one that a command was given, or one named by day and minute: another than each run that began in
+// that minute.
+func Folder(command, named string) (out string, err error) {
 	out = named
 	now := time.Now().Format("rpcbench-2006-01-02-1504")
 	for n := 1; n == 1 || named == "" && errors.Is(err, fs.ErrExist); n++ {
@@ -24,7 +25,7 @@ func Folder(named string) (out string, err error) {
 		err = os.Mkdir(out, 0o755)
 	}
 	if err != nil {
-		return out, fmt.Errorf("run: %w: name another folder with -out", err)
+		return out, fmt.Errorf("%s: %w: name another folder with -out", command, err)
 	}
 	return out, nil
 }

@@ -22,7 +22,7 @@ func TestFolder(t *testing.T) {
 		made := make(chan string, all)
 		for range all {
 			go func() {
-				out, err := Folder("")
+				out, err := Folder("run", "")
 				require.NoError(t, err)
 				made <- out
 			}()
@@ -33,7 +33,7 @@ func TestFolder(t *testing.T) {
 			want, got = append(want, fmt.Sprint(first, "-", n)), append(got, <-made)
 		}
 		require.ElementsMatch(t, want, got)
-		out, err := Folder(first)
+		out, err := Folder("run", first)
 		require.ErrorIs(t, err, fs.ErrExist)
 		require.Equal(t, first, out)
 	})

@@ -297,7 +297,7 @@ func (h held) figure(r idle.Result, stack, side, unit string) (f idle.Figure, th
 	return f, false
 }
 
-// rest reads what a run of -idle has left.
+// rest reads what rpcbench idle has left.
 func (m *maker) rest(dir string) idle.Result {
 	r, err := idle.Read(filepath.Join(m.root, dir))
 	if err != nil {

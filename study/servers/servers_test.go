@@ -1,5 +1,5 @@
-// Package servers_test has a server of every library that rpcbench explain calls an RPC library. Their handlers burn
-// most of the CPU, so that a profile tells whether explain knows where the library calls them.
+// Package servers_test has a server of every library that rpcbench bound calls an RPC library. Their handlers burn
+// most of the CPU, so that a profile tells whether bound knows where the library calls them.
 package servers_test
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/explain/bound"
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
@@ -78,10 +79,10 @@ func TestHandlersAreNoRPCs(t *testing.T) {
 				require.NoError(t, err)
 			}
 			handlers, rest := halves(t, p)
-			n, rpcs := float64(samples(rest, everything)), float64(samples(rest, layers.InRPCs))
-			nobodys := float64(samples(rest, func(p layers.Part) bool { return p.Layer == layers.Nobodys }))
-			require.Zero(t, samples(handlers, layers.InRPCs), "of handlers: %v", handlers.Parts)
-			require.Greater(t, float64(samples(handlers, everything)), n/2, "handlers burn: %v", rest.Parts)
+			n, rpcs := float64(samples(rest, layers.All)), float64(samples(rest, bound.InRPCs))
+			nobodys := float64(samples(rest, func(p layers.Part) bool { return p.Layer == bound.Nobodys }))
+			require.Zero(t, samples(handlers, bound.InRPCs), "of handlers: %v", handlers.Parts)
+			require.Greater(t, float64(samples(handlers, layers.All)), n/2, "handlers burn: %v", rest.Parts)
 			require.Greater(t, rpcs, (n-nobodys)/2, "of no handler: %v", rest.Parts)
 		})
 	}
@@ -108,22 +109,20 @@ func total(p *profile.Profile) (n int64) {
 	return n
 }
 
-func everything(layers.Part) bool { return true }
-
-func samples(s layers.Split, of func(layers.Part) bool) int64 {
-	n, _ := s.Sum(of)
+func samples(s bound.Service, of func(layers.Part) bool) int64 {
+	n, _ := s.Parts.Sum(of)
 	return n
 }
 
 // halves splits the samples that have a handler in their stack, and those that have none.
-func halves(t *testing.T, p *profile.Profile) (handlers, rest layers.Split) {
+func halves(t *testing.T, p *profile.Profile) (handlers, rest bound.Service) {
 	t.Helper()
 	with, without := p.Copy(), p
 	with.FilterSamplesByName(burning, nil, nil, nil)
 	without.FilterSamplesByName(nil, burning, nil, nil)
-	handlers, err := layers.Of(with)
+	handlers, err := bound.Of("with", with)
 	require.NoError(t, err)
-	rest, err = layers.Of(without)
+	rest, err = bound.Of("without", without)
 	require.NoError(t, err)
 	return handlers, rest
 }

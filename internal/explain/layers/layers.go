@@ -3,8 +3,7 @@
 // computer, ISCA 2015; K. Seemakhupt et al., A cloud-scale characterization of remote procedure calls, SOSP 2023).
 //
 // rules.txt says which function belongs to which layer. The innermost function of a call stack that has a layer decides
-// for the whole sample. Samples also have a side, by the pprof label that [rpcbench.Start] gives to goroutines. Of
-// another program's profile owners.txt says first whose work a sample is.
+// for the whole sample. Samples also have a side, by the pprof label that [rpcbench.Start] gives to goroutines.
 package layers
 
 import (
@@ -16,8 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -33,7 +33,7 @@ const Other = "other"
 
 // Names returns the layers in the order of rules.txt, and Other.
 func Names() []string {
-	names, _ := parse(rulesText)
+	names, _ := Parse(rulesText)
 	return append(names, Other)
 }
 
@@ -46,11 +46,18 @@ const Unlabelled = "unlabelled"
 //go:embed rules.txt
 var rulesText string
 
-// rules maps the beginnings of functions' names to layers.
-type rules map[string]string
+// Known returns the rules of rules.txt.
+func Known() Rules {
+	_, known := Parse(rulesText)
+	return known
+}
 
-func parse(text string) (names []string, r rules) {
-	r = rules{}
+// Rules maps the beginnings of functions' names to layers, or to owners of work.
+type Rules map[string]string
+
+// Parse reads rules that are written as those of rules.txt. names are those of the layers, in their order.
+func Parse(text string) (names []string, r Rules) {
+	r = Rules{}
 	for line := range strings.Lines(text) {
 		layer, beginnings, ok := strings.Cut(line, ": ")
 		if !ok || strings.HasPrefix(line, "#") {
@@ -66,9 +73,9 @@ func parse(text string) (names []string, r rules) {
 	return names, r
 }
 
-// layer returns the layer of a function, or "" if its caller decides. A beginning has at most 100 bytes: a profile may
+// Layer returns the layer of a function, or "" if its caller decides. A beginning has at most 100 bytes: a profile may
 // have names of some MB, to keep its reader busy.
-func (r rules) layer(function string) string {
+func (r Rules) Layer(function string) string {
 	for n := min(len(function), 100); n > 0; n-- {
 		if layer := r[function[:n]]; layer != "" {
 			return layer
@@ -85,17 +92,27 @@ type Part struct {
 	CPU         time.Duration
 }
 
-// Split is a profile by parts.
+// Parts are those of a profile. They add up to the whole.
+type Parts []Part
+
+// Split is a profile of calls by parts.
 type Split struct {
-	Row    string // what was profiled
-	Calls  int64  // made meanwhile; 0 of another program, whose parts have layers of [Outside]
-	Parts  []Part // they add up to the whole profile
-	Unseen string // of another program: an RPC library whose handlers count as RPCs
+	Row   string // what was profiled
+	Calls int64  // made meanwhile
+	Parts Parts
+}
+
+// All is the condition that each part satisfies.
+func All(Part) bool { return true }
+
+// Within is the condition of the parts of a layer and of a side. "" is any.
+func Within(layer, side string) func(Part) bool {
+	return func(p Part) bool { return (layer == "" || p.Layer == layer) && (side == "" || p.Side == side) }
 }
 
 // Sum returns the samples and the CPU time of the parts that satisfy the condition.
-func (s Split) Sum(of func(Part) bool) (samples int64, cpu time.Duration) {
-	for _, p := range s.Parts {
+func (all Parts) Sum(of func(Part) bool) (samples int64, cpu time.Duration) {
+	for _, p := range all {
 		if of(p) {
 			samples, cpu = samples+p.Samples, cpu+p.CPU
 		}
@@ -142,18 +159,18 @@ func Merge(row string, calls int64, recordings ...[]byte) (*profile.Profile, err
 // cores some MB. Parsed, a malicious one takes 80 times as much memory.
 const most = 16 << 20
 
-// ReadFile splits the profile of a file.
-func ReadFile(path string) (Split, error) {
+// ReadFile reads the profile of a file.
+func ReadFile(path string) (*profile.Profile, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return Split{}, err
+		return nil, err
 	}
 	defer file.Close()
 	return Read(path, file)
 }
 
-// Read splits a profile that has a name in messages.
-func Read(name string, from io.Reader) (Split, error) {
+// Read reads a profile that has a name in messages.
+func Read(name string, from io.Reader) (*profile.Profile, error) {
 	whole := bufio.NewReader(from)
 	var plain io.Reader = whole // go tool pprof takes such profiles, too
 	var err error
@@ -165,7 +182,7 @@ func Read(name string, from io.Reader) (Split, error) {
 		data, err = io.ReadAll(io.LimitReader(plain, most))
 	}
 	if len(data) == most {
-		return Split{}, fmt.Errorf("%s has %d MiB and more, uncompressed: profile for less time, or merge fewer: "+
+		return nil, fmt.Errorf("%s has %d MiB and more, uncompressed: profile for less time, or merge fewer: "+
 			"go tool pprof -proto FIRST SECOND > FEWER", name, most>>20)
 	}
 	p, parseErr := profile.ParseUncompressed(data)
@@ -173,32 +190,25 @@ func Read(name string, from io.Reader) (Split, error) {
 		err = p.CheckValid()
 	}
 	if err != nil {
-		return Split{}, fmt.Errorf("%s is no whole profile, as /debug/pprof/profile writes it: %w", name, err)
+		return nil, fmt.Errorf("%s is no whole profile, as /debug/pprof/profile writes it: %w", name, err)
 	}
-	s, err := Of(p)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", name, err)
-	}
-	s.Row = cmp.Or(s.Row, filepath.Base(name))
-	return s, nil
+	return p, nil
 }
 
-// ErrNoSamples is the error of Of for a profile of too little CPU time.
-var ErrNoSamples = errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
-
-// Of splits a profile of one or more recordings of the same row, or one of another program.
-func Of(p *profile.Profile) (s Split, err error) {
-	amounts, err := cpuOf(p)
-	if err != nil {
-		return s, err
-	}
+// Calls returns how many calls of which row a profile says that it is of: 0 of another program.
+func Calls(p *profile.Profile) (row string, calls int64) {
 	for _, c := range p.Comments {
-		var calls int64
-		if _, err := fmt.Sscanf(c, comment, &calls, &s.Row); err == nil {
-			s.Calls += calls
+		var more int64
+		if _, err := fmt.Sscanf(c, comment, &more, &row); err == nil {
+			calls += more
 		}
 	}
-	for _, f := range p.Function { // a name may end on a terminal
+	return row, calls
+}
+
+// Legible gives functions the names that they have in sources, and that may end on a terminal.
+func Legible(p *profile.Profile) {
+	for _, f := range p.Function {
 		f.Name = strings.Map(func(r rune) rune {
 			if unicode.IsPrint(r) {
 				return r
@@ -206,41 +216,65 @@ func Of(p *profile.Profile) (s Split, err error) {
 			return '?'
 		}, strings.ReplaceAll(f.Name, "%2e", ".")) // which linkers make of a package's dot
 	}
-	_, known := parse(rulesText)
-	of := known.part
-	if s.Calls == 0 {
-		of, s.Unseen = known.owned(p)
+}
+
+// Name is a function's without its type arguments, which may be whole structs.
+func Name(f *profile.Function) string { return typeArguments.ReplaceAllString(f.Name, "") }
+
+var typeArguments = regexp.MustCompile(`\[.*\]`)
+
+// ErrService is the error of Of for a profile of another program, whose calls nobody counted.
+var ErrService = errors.New("it is the profile of a service")
+
+// Of splits a profile of one or more recordings of the same row.
+func Of(p *profile.Profile) (s Split, err error) {
+	if s.Row, s.Calls = Calls(p); s.Calls == 0 {
+		_, err = cpuOf(p)
+		return s, cmp.Or(err, ErrService)
 	}
-	parts, labelled := map[Part]int{}, false
+	Legible(p)
+	if s.Parts, err = Tally(p, Known().part); err != nil {
+		return s, err
+	}
+	if !slices.ContainsFunc(s.Parts, func(p Part) bool { return p.Side != Unlabelled }) {
+		err = errors.New("no sample has the label side, so client and server can't be told apart")
+	}
+	return s, err
+}
+
+// ErrNoSamples is the error of Tally for a profile of too little CPU time.
+var ErrNoSamples = errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
+
+// Tally adds up the samples of a CPU profile by the part that each belongs to.
+func Tally(p *profile.Profile, of func(*profile.Sample) Part) (all Parts, err error) {
+	amounts, err := cpuOf(p)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[Part]int{}
 	for _, sample := range p.Sample {
 		count, cpu := amounts(sample)
 		if count < 0 || cpu < 0 {
-			return s, errors.New("it is a difference of two profiles: give one")
+			return nil, errors.New("it is a difference of two profiles: give one")
 		}
 		part := of(sample)
-		labelled = labelled || part.Side != Unlabelled
-		i, seen := parts[part]
-		if !seen {
-			i = len(s.Parts)
-			parts[part], s.Parts = i, append(s.Parts, part)
+		i, known := seen[part]
+		if !known {
+			i = len(all)
+			seen[part], all = i, append(all, part)
 		}
-		s.Parts[i].Samples += count
-		s.Parts[i].CPU += cpu
+		all[i].Samples += count
+		all[i].CPU += cpu
 	}
-	samples, _ := s.Sum(func(Part) bool { return true })
-	nameless, _ := s.Sum(func(p Part) bool { return p.Function == "" })
-	ofGo := func(f *profile.Function) bool { return strings.HasPrefix(f.Name, "runtime.") }
+	samples, _ := all.Sum(All)
+	nameless, _ := all.Sum(func(p Part) bool { return p.Function == "" })
 	switch {
 	case samples == 0:
-		return s, ErrNoSamples
+		return nil, ErrNoSamples
 	case 2*nameless > samples:
-		return s, errors.New("most samples have no function names: add them with go tool pprof -proto PROGRAM PROFILE")
-	case s.Calls > 0 && !labelled:
-		return s, errors.New("no sample has the label side, so client and server can't be told apart")
-	case s.Calls == 0 && !slices.ContainsFunc(p.Function, ofGo):
-		return s, errors.New("it is no profile of a Go program: no function is of Go's runtime")
+		return nil, errors.New("most samples have no function names: add them with go tool pprof -proto PROGRAM PROFILE")
 	}
-	return s, nil
+	return all, nil
 }
 
 // unit returns how long a unit of time is, by the names that go tool pprof knows, and 0 of another unit.
@@ -295,16 +329,16 @@ func cpuOf(p *profile.Profile) (amounts func(*profile.Sample) (int64, time.Durat
 }
 
 // part returns the part that a sample belongs to, without its amounts.
-func (r rules) part(sample *profile.Sample) Part {
+func (r Rules) part(sample *profile.Sample) Part {
 	part := Part{Layer: Other, Side: Unlabelled}
 	if side := sample.Label["side"]; len(side) > 0 {
 		part.Side = side[0]
 	}
 	for _, location := range sample.Location { // the innermost first
 		for _, line := range location.Line {
-			layer := r.layer(line.Function.Name)
+			layer := r.Layer(line.Function.Name)
 			if part.Function == "" || layer != "" {
-				part.Function = typeArguments.ReplaceAllString(line.Function.Name, "")
+				part.Function = Name(line.Function)
 			}
 			if layer != "" {
 				part.Layer = layer
@@ -315,110 +349,18 @@ func (r rules) part(sample *profile.Sample) Part {
 	return part
 }
 
-// typeArguments are those in a function's name, which may be whole structs.
-var typeArguments = regexp.MustCompile(`\[.*\]`)
+// Amount is what a function takes, with its standard error.
+type Amount struct{ Value, SE float64 }
 
-// Of a service's profile, Encoding is the side of samples below an encoder; others are Unlabelled. Nobodys is the layer
-// of the scheduler and the collector, outside of the service's goroutines.
-const Encoding, Nobodys = "encoding", "scheduler and collector"
-
-// Outside returns the layers of a service's profile that are no RPC's.
-func Outside() []string {
-	return []string{"other sockets", "your handlers", Nobodys, "everything else"}
-}
-
-// InRPCs reports whether a part of a service's profile serves or calls RPCs.
-func InRPCs(p Part) bool { return !slices.Contains(Outside(), p.Layer) }
-
-//go:embed owners.txt
-var ownersText string
-
-// Names by which methods of messages, generated code that calls a handler, and streams are known.
-var (
-	encodes = regexp.MustCompile(`\.(Marsh|Unmarsh)al([^e\W]\w*)?$|\.(EncodeMsg|DecodeMsg|SizeVT|Msgsize)$|` +
-		`\.(FastRead|FastWrite|FastWriteNocopy|BLength)$`) // of Kitex
-	dispatches = regexp.MustCompile(`(\._\w+_Handler|\)\.serve\w+(JSON|Protobuf))(\.func\d+|\.\d+)*$`)
-	streams    = regexp.MustCompile(`\.(Read|Write|Flush|Close)$`)
-	library    = regexp.MustCompile(`^[^(]*/[^.(]*`) // a function's package
-)
-
-// frame is a function with its layer, and with whose work it is.
-type frame struct{ name, layer, owner string }
-
-// frames are those of a profile. unseen is a library of which nobody can tell its own work from that of handlers.
-func (r rules) frames(p *profile.Profile) (frames map[*profile.Function]frame, unseen string) {
-	_, whose := parse(ownersText)
-	frames = map[*profile.Function]frame{}
-	for _, function := range p.Function {
-		name := typeArguments.ReplaceAllString(function.Name, "")
-		f := frame{name, r.layer(name), whose.layer(name)}
-		switch {
-		case f.owner == "RPC encodes":
-		case f.owner == "RPC and handlers":
-			unseen = library.FindString(name)
-		case f.layer == "serialisation" || encodes.MatchString(name):
-			f.layer, f.owner = "serialisation", "encoder"
-		case dispatches.MatchString(name): // also of a service that an RPC library defines
-			f.owner = "RPC calls handlers"
-		case f.owner == "" && strings.Contains(name, "."): // else C or assembly
-			f.owner = "the service"
-		}
-		frames[function] = f
+// Largest names the three functions that take most, of those above two standard errors.
+func Largest(by map[string]Amount, format string) string {
+	size := func(name string) float64 { return math.Abs(by[name].Value) }
+	maps.DeleteFunc(by, func(name string, a Amount) bool { return size(name) <= 2*a.SE })
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf(format, name, by[name].Value, by[name].SE)
 	}
-	return frames, unseen
-}
-
-// owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
-// function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
-// socket, or the service's. An encoder's work is its caller's. It also returns a library of the profile whose handlers
-// can't be told from it, if there is one.
-func (r rules) owned(p *profile.Profile) (of func(*profile.Sample) Part, unseen string) {
-	frames, unseen := r.frames(p)
-	return func(sample *profile.Sample) Part {
-		p, innermost := Part{Side: Unlabelled}, ""
-		service, outer := "", "" // the innermost function of the service's, and the outermost so far
-		ours := false            // an RPC library decides, unless the client of another socket calls it
-		of := func(layer, function string) Part { return Part{Layer: layer, Side: p.Side, Function: function} }
-		for _, location := range sample.Location {
-			for _, line := range location.Line {
-				f := frames[line.Function]
-				innermost = cmp.Or(innermost, f.name)
-				switch {
-				case f.owner == "other sockets":
-					return of("other sockets", f.name)
-				case ours && f.owner == "the service":
-					return p
-				case ours, f.owner == "encoder" && service != "" && streams.MatchString(outer):
-					continue
-				case f.owner == "the service":
-					service, outer = cmp.Or(service, f.name), f.name
-					continue
-				case f.owner == "encoder":
-					p.Side, service = Encoding, "" // the service's function was a method of a message
-				case f.owner == "caller", f.owner == "":
-				case service != "" && f.owner == "RPC calls handlers",
-					service != "" && f.owner == "HTTP calls handlers" && p.Side != Encoding:
-					return of("your handlers", service)
-				default:
-					if ours = true; f.owner == "RPC encodes" && service == "" {
-						p.Side = Encoding
-					}
-					if service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {
-						p = of(Other, service) // called in a place that owners.txt does not know
-					}
-					f.layer, service = cmp.Or(f.layer, "RPC library"), ""
-				}
-				if p.Layer == "" && service == "" && f.layer != "" {
-					p.Layer, p.Function = f.layer, f.name
-				}
-			}
-		}
-		switch {
-		case ours:
-			return p
-		case service != "" || p.Side == Encoding:
-			return of("everything else", cmp.Or(service, p.Function))
-		}
-		return of(Nobodys, innermost)
-	}, unseen
+	return strings.Join(names[:min(3, len(names))], ", ")
 }

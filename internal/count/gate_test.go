@@ -1,0 +1,82 @@
+package count
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report"
+)
+
+// Counts of one caller gate exactly. What varies between equal builds does not count.
+func TestGateOfCounts(t *testing.T) {
+	base := report.Counts{Calls: 1000, Allocs: 20, Sent: 200, Received: 100, Writes: 1, AllocBytes: 3000}
+	for _, test := range []struct {
+		why, workload string
+		max           float64
+		change        func(*report.Counts)
+		over, grown   string
+	}{
+		{"an allocation more", "small", 1.02, func(f *report.Counts) { f.Allocs += 1.04 },
+			"allocations 21.04 (base 20.00)", ""},
+		{"less than half an allocation", "small", 1.02, func(f *report.Counts) { f.Allocs += 0.45 }, "", ""},
+		{"less than half an allocation where nothing may grow", "small", 1, func(f *report.Counts) { f.Allocs += 0.45 },
+			"", ""},
+		{"half an allocation where nothing may grow", "small", 1, func(f *report.Counts) { f.Allocs += 0.5 },
+			"allocations 20.50 (base 20.00)", ""},
+		{"two allocations that the gate allows", "small", 1.1, func(f *report.Counts) { f.Allocs += 2 }, "",
+			"allocations 22.00 (base 20.00)"},
+		{"as many allocations of more bytes", "small", 1, func(f *report.Counts) { f.AllocBytes *= 2 }, "", ""},
+		{"more bytes sent", "small", 1.02, func(f *report.Counts) { f.Sent += 5 }, "bytes sent 205.00 (base 200.00)", ""},
+		{"bytes that the gate allows, beside others", "small", 1.02,
+			func(f *report.Counts) { f.Sent, f.Writes = f.Sent+3, 2 }, "writes 2.00 (base 1.00)",
+			"bytes sent 203.00 (base 200.00)"},
+		{"more bytes received", "small", 1.02, func(f *report.Counts) { f.Received += 3 },
+			"bytes received 103.00 (base 100.00)", ""},
+		{"a write more in fifty", "small", 1, func(f *report.Counts) { f.Writes = 1.03 }, "", ""},
+		{"fewer of all", "small", 1, func(f *report.Counts) { *f = report.Counts{Calls: 1} }, "", ""},
+		{"callers who share a connection", "small-load", 1, func(f *report.Counts) { f.Sent *= 2 }, "", ""},
+		{"four calls over a link", "cold-4g", 1, func(f *report.Counts) { f.Allocs *= 2 }, "", ""},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			own := base
+			test.change(&own)
+			lines, over := gate(test.max).lines([]report.Answer{{Workload: test.workload, Does: "it", Stack: "x",
+				BaseFacts: &base, Facts: &own}, {Workload: "small"}}, workload.All())
+			require.Equal(t, test.over, strings.TrimPrefix(strings.Join(over, ";"), "it, x: "))
+			require.Contains(t, lines[0], "gate: it, x: allocations ")
+			grown := strings.TrimPrefix(strings.Join(lines[1:len(lines)-1], ";"),
+				fmt.Sprintf("gate: it, x has grown within %v: ", test.max))
+			require.Equal(t, test.grown, grown)
+			require.Contains(t, lines[len(lines)-1], "was not counted")
+		})
+	}
+}
+
+// Several counts of one build are within what the gate takes for noise, however low it is.
+func TestEqualBuildsCountTheSame(t *testing.T) {
+	if strings.Contains(environ.Build(), "-race") {
+		t.Skip("the race detector drops objects from pools at random")
+	}
+	w, err := workload.Find("small")
+	require.NoError(t, err)
+	for _, name := range []string{"httpjson", "grpcprotobuf"} {
+		var all []*report.Counts
+		for range 3 {
+			f, err := versus.Count(t.Context(), name+"@HEAD", w, versus.Program{})
+			require.NoError(t, err)
+			require.EqualValues(t, 1000, f.Calls)
+			all = append(all, (*report.Counts)(&f))
+		}
+		for i, f := range all {
+			_, over := gate(1).lines([]report.Answer{{Workload: "small", BaseFacts: all[(i+1)%3], Facts: f}},
+				workload.All())
+			require.Empty(t, over)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package bound
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rpcbench/rpcbench/internal/explain/layers"
+)
+
+// Service is the profile of one, by parts: those of RPCs in the layers of a call, and those of the layers [Outside].
+type Service struct {
+	Name   string
+	Parts  layers.Parts
+	Unseen string // an RPC library whose handlers count as RPCs
+}
+
+// Of splits the profile of a service that has a name in messages.
+func Of(name string, p *profile.Profile) (s Service, err error) {
+	layers.Legible(p)
+	of, unseen := owned(p)
+	s = Service{Name: filepath.Base(name), Unseen: unseen}
+	s.Parts, err = layers.Tally(p, of)
+	ofGo := func(f *profile.Function) bool { return strings.HasPrefix(f.Name, "runtime.") }
+	if err == nil && !slices.ContainsFunc(p.Function, ofGo) {
+		err = errors.New("it is no profile of a Go program: no function is of Go's runtime")
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Encoding is the side of samples below an encoder; others are layers.Unlabelled. Nobodys is the layer of the scheduler
+// and the collector, outside of the service's goroutines.
+const Encoding, Nobodys = "encoding", "scheduler and collector"
+
+// Outside returns the layers of a service's profile that are no RPC's.
+func Outside() []string {
+	return []string{"other sockets", "your handlers", Nobodys, "everything else"}
+}
+
+// InRPCs reports whether a part of a service's profile serves or calls RPCs.
+func InRPCs(p layers.Part) bool { return !slices.Contains(Outside(), p.Layer) }
+
+//go:embed owners.txt
+var ownersText string
+
+// Names by which methods of messages, generated code that calls a handler, and streams are known.
+var (
+	encodes = regexp.MustCompile(`\.(Marsh|Unmarsh)al([^e\W]\w*)?$|\.(EncodeMsg|DecodeMsg|SizeVT|Msgsize)$|` +
+		`\.(FastRead|FastWrite|FastWriteNocopy|BLength)$`) // of Kitex
+	dispatches = regexp.MustCompile(`(\._\w+_Handler|\)\.serve\w+(JSON|Protobuf))(\.func\d+|\.\d+)*$`)
+	streams    = regexp.MustCompile(`\.(Read|Write|Flush|Close)$`)
+	library    = regexp.MustCompile(`^[^(]*/[^.(]*`) // a function's package
+)
+
+// frame is a function with its layer, and with whose work it is.
+type frame struct{ name, layer, owner string }
+
+// framesOf are those of a profile. unseen is a library of which nobody can tell its own work from that of handlers.
+func framesOf(p *profile.Profile) (frames map[*profile.Function]frame, unseen string) {
+	known := layers.Known()
+	_, whose := layers.Parse(ownersText)
+	frames = map[*profile.Function]frame{}
+	for _, function := range p.Function {
+		name := layers.Name(function)
+		f := frame{name, known.Layer(name), whose.Layer(name)}
+		switch {
+		case f.owner == "RPC encodes":
+		case f.owner == "RPC and handlers":
+			unseen = library.FindString(name)
+		case f.layer == "serialisation" || encodes.MatchString(name):
+			f.layer, f.owner = "serialisation", "encoder"
+		case dispatches.MatchString(name): // also of a service that an RPC library defines
+			f.owner = "RPC calls handlers"
+		case f.owner == "" && strings.Contains(name, "."): // else C or assembly
+			f.owner = "the service"
+		}
+		frames[function] = f
+	}
+	return frames, unseen
+}
+
+// owned returns what tells the part of a service's profile that a sample belongs to. It goes outward from the innermost
+// function. The first one that is no helper tells whose work a sample is: an RPC library's, the client's of another
+// socket, or the service's. An encoder's work is its caller's. It also returns a library of the profile whose handlers
+// can't be told from it, if there is one.
+func owned(p *profile.Profile) (of func(*profile.Sample) layers.Part, unseen string) {
+	frames, unseen := framesOf(p)
+	return func(sample *profile.Sample) layers.Part {
+		p, innermost := layers.Part{Side: layers.Unlabelled}, ""
+		service, outer := "", "" // the innermost function of the service's, and the outermost so far
+		ours := false            // an RPC library decides, unless the client of another socket calls it
+		of := func(layer, function string) layers.Part {
+			return layers.Part{Layer: layer, Side: p.Side, Function: function}
+		}
+		for _, location := range sample.Location {
+			for _, line := range location.Line {
+				f := frames[line.Function]
+				innermost = cmp.Or(innermost, f.name)
+				switch {
+				case f.owner == "other sockets":
+					return of("other sockets", f.name)
+				case ours && f.owner == "the service":
+					return p
+				case ours, f.owner == "encoder" && service != "" && streams.MatchString(outer):
+					continue
+				case f.owner == "the service":
+					service, outer = cmp.Or(service, f.name), f.name
+					continue
+				case f.owner == "encoder":
+					p.Side, service = Encoding, "" // the service's function was a method of a message
+				case f.owner == "caller", f.owner == "":
+				case service != "" && f.owner == "RPC calls handlers",
+					service != "" && f.owner == "HTTP calls handlers" && p.Side != Encoding:
+					return of("your handlers", service)
+				default:
+					if ours = true; f.owner == "RPC encodes" && service == "" {
+						p.Side = Encoding
+					}
+					if service != "" && p.Side != Encoding && p.Layer != "networking (syscalls)" {
+						p = of(layers.Other, service) // called in a place that owners.txt does not know
+					}
+					f.layer, service = cmp.Or(f.layer, "RPC library"), ""
+				}
+				if p.Layer == "" && service == "" && f.layer != "" {
+					p.Layer, p.Function = f.layer, f.name
+				}
+			}
+		}
+		switch {
+		case ours:
+			return p
+		case service != "" || p.Side == Encoding:
+			return of("everything else", cmp.Or(service, p.Function))
+		}
+		return of(Nobodys, innermost)
+	}, unseen
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/compare/builds"
+	"github.com/rpcbench/rpcbench/internal/shell"
+)
+
+// Contestant is a stack, or a build of one. People write it stack@build.
+type Contestant struct{ Stack, Build string }
+
+// Of reads what somebody wrote. An @ without a build stays with the stack, and Check refuses it.
+func Of(name string) Contestant {
+	if stack, build, _ := strings.Cut(name, "@"); build != "" {
+		return Contestant{stack, build}
+	}
+	return Contestant{Stack: name}
+}
+
+func (c Contestant) String() string {
+	if c.Build == "" {
+		return c.Stack
+	}
+	return c.Stack + "@" + c.Build
+}
+
+// Contestants are those of a comparison: the base first.
+type Contestants []Contestant
+
+// Named makes them of arguments, each stack[@build], and of the base that is named, "" if none is. The program has
+// those that are not named.
+func Named(p shell.Program, base string, args []string) Contestants {
+	switch {
+	case base != "":
+	case slices.ContainsFunc(args, func(name string) bool { return strings.Contains(name, "@") }):
+		base, args = args[0], args[1:]
+	default:
+		base = p.Base()
+	}
+	if len(args) == 0 && Of(base).Build == "" {
+		args = p.Contestants()
+	}
+	all := Contestants{Of(base)}
+	for _, name := range args {
+		if name != base {
+			all = append(all, Of(name))
+		}
+	}
+	return all
+}
+
+// Stacks are the names of their stacks, without the builds.
+func (all Contestants) Stacks() (names []string) {
+	for _, c := range all {
+		names = append(names, c.Stack)
+	}
+	return names
+}
+
+// Builds are those of all, each once. "" is the source as it lies.
+func (all Contestants) Builds() (each []string) {
+	for _, c := range all {
+		if !slices.Contains(each, c.Build) {
+			each = append(each, c.Build)
+		}
+	}
+	return each
+}
+
+// OfBuilds tells whether a build is named.
+func (all Contestants) OfBuilds() bool {
+	return slices.ContainsFunc(all, func(c Contestant) bool { return c.Build != "" })
+}
+
+// Check says what is wrong with those that a command was given, and has their stacks.
+func (all Contestants) Check(command string, p shell.Program) (stacks []rpcbench.Stack, err error) {
+	for _, c := range all {
+		if strings.HasSuffix(c.Stack, "@") {
+			return nil, shell.Wrong("%s: %s names no build after the @: give a git revision, a Go release, module@version or "+
+				"KEY=VALUE, such as %[2]sHEAD~1", command, c.Stack)
+		}
+		if err := builds.Check(c.Build); err != nil {
+			return nil, shell.Wrong("%s: %w", command, err)
+		}
+	}
+	if stacks, err = p.Find(all.Stacks()...); err != nil {
+		return nil, err
+	}
+	for _, s := range stacks {
+		if s.Method != stacks[0].Method {
+			return nil, shell.Wrong("%s: %s serves %s, and %s %s: stacks of one method are compared", command,
+				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))
+		}
+	}
+	var names []string
+	for _, c := range all[1:] {
+		names = append(names, c.String())
+	}
+	if len(names) == 0 {
+		return nil, shell.Wrong("%s: nothing to compare with %s: name another stack", command, all[0])
+	}
+	return stacks, shell.Once(command, names)
+}

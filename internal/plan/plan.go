@@ -1,0 +1,116 @@
+// Package plan has what the verbs that measure have in common: which stacks and builds are compared, which workloads
+// flags make, the programs to link, and what is counted. A [Plan] joins them.
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/shell"
+	"github.com/rpcbench/rpcbench/internal/verdict"
+)
+
+// Plan is what is compared, and how. Nothing writes it once it is made.
+type Plan struct {
+	shell.Program
+	Compared  Contestants         // the base first
+	Also      map[string][]string // stacks that have rows of their own, and at which workloads
+	Sweep     Sweep               // the workloads
+	Time      time.Duration       // for each arm of each comparison, over all processes
+	Processes int
+	Layouts   int // links of each build; 0 is this program as it is
+	Seed      uint64
+	Margin    float64
+	Servers   map[string]string // host:port by stack; nil: each process starts its own
+	Warnings  []string          // of every summary
+}
+
+// Base is the name of what the others are compared with.
+func (p Plan) Base() string { return p.Compared[0].String() }
+
+// Rule is what a verdict is decided by.
+func (p Plan) Rule() verdict.Plan {
+	return verdict.Plan{Processes: p.Processes, Margin: p.Margin}
+}
+
+// Links are the programs that measure.
+func (p Plan) Links() Links {
+	return Links{Main: p.Main, Builds: p.Compared.Builds(), Layouts: p.Layouts, Seed: p.Seed}
+}
+
+// Campaign has a comparison for each workload, at its rate, and each contestant.
+func (p Plan) Campaign(programs map[string][]versus.Program, rates map[string]float64) *versus.Campaign {
+	all := versus.Campaign{Plan: p.Rule(), Seed: p.Seed}
+	for _, planned := range p.Sweep.Workloads {
+		w := planned.At(rates)
+		contestants := p.Compared[1:]
+		for _, name := range slices.Sorted(maps.Keys(p.Also)) {
+			if slices.Contains(p.Also[name], w.Name) {
+				contestants = append(slices.Clip(contestants), Of(name))
+			}
+		}
+		for _, c := range contestants {
+			one := &versus.Comparison{Spec: p.Spec(w, c), Base: programs[p.Compared[0].Build], ByCPU: p.AsksCPU(w),
+				Ordinary: planned.Ordinary}
+			if p.apart(c) {
+				one.Other = append([]versus.Program{}, programs[c.Build]...) // not nil before they are linked
+			}
+			all.Comparisons = append(all.Comparisons, one)
+		}
+	}
+	quick := func(w workload.Planned) bool { return !w.Slow() }
+	if all.Most = all.Takes() * 5 / 4; !slices.ContainsFunc(p.Sweep.Workloads, quick) {
+		all.Most = all.Takes() // of minutes, to which nothing is added
+	}
+	return &all
+}
+
+// Spec is what the first process of a comparison measures. Ratios of builds spread more, so these take four times as
+// long: each block has two slices of each arm, and there are twice as many.
+func (p Plan) Spec(w workload.Workload, c Contestant) versus.Spec {
+	n := int(p.Time / time.Duration(max(1, p.Processes)) / versus.Turn)
+	if p.apart(c) {
+		n *= 2
+	}
+	return versus.Spec{Arms: []string{p.Base(), p.Base(), c.String()}, Workload: w, Procs: w.Procs, Slice: versus.Slice,
+		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: p.Seed,
+		Servers: p.Servers}
+}
+
+// apart tells whether each arm has a process of its own.
+func (p Plan) apart(c Contestant) bool { return p.Compared[0].Build != c.Build }
+
+// AsksCPU says whether an answer leads by CPU time. All of a sweep do if one does, or its ratios were of two things.
+func (p Plan) AsksCPU(w workload.Workload) bool {
+	asks := w.AsksCPU()
+	if p.Sweep.Over != "" {
+		asks = slices.ContainsFunc(p.Sweep.Workloads, func(w workload.Planned) bool { return w.At(nil).AsksCPU() })
+	}
+	return asks && p.Servers == nil
+}
+
+// Wired is what a comparison asked for around its calls.
+func Wired(one *versus.Comparison) report.Wired {
+	w := one.Spec.Workload
+	return report.Wired{Callers: w.AtOnce(), Conns: w.Conns, Rate: w.Rate, Chosen: one.Ordinary, Apart: w.Apart,
+		Link: w.Link, Wait: w.Wait}
+}
+
+// Likely are rates that ordinary loads may have.
+func (p Plan) Likely() map[string]float64 {
+	rates := map[string]float64{}
+	for _, w := range p.Sweep.Workloads {
+		rates[w.Name] = versus.Likely(w.Workload)
+	}
+	return rates
+}
+
+// Spare is how long what is undecided may take after the planned processes.
+func (p Plan) Spare() time.Duration {
+	all := p.Campaign(nil, p.Likely())
+	return all.Most - all.Takes()
+}
