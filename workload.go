@@ -15,7 +15,7 @@ type Workload struct {
 	Title string // says in a few words what a call is
 
 	// Payload is what a call sends and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
-	// bytes. flex.empty, flex.complex, flex.1kB and flex.10kB are messages that are echoed: see Flex. drawn is more than a
+	// bytes. flex.empty, flex.complex, flex.2kB and flex.18kB are messages that are echoed: see Flex. drawn is more than a
 	// thousand such messages, whose sizes follow those of requests at Google.
 	Payload string `json:",omitzero"`
 

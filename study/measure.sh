@@ -31,7 +31,7 @@ second=(rates-default:5 rates-windows:9 rates-tuned:5 rates-direct:2 windows:7 f
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
 cores+=,small-load-one-core,small-load-wait,small-saturated-wait,drawn-load
-core=small,structured-1kB,cold-tls,mixed,structured-10kB,bytes-800B,bytes-1kB,bytes-10kB,bytes-100kB,stream,cold
+core=small,structured-2kB,cold-tls,mixed,structured-18kB,bytes-800B,bytes-1kB,bytes-10kB,bytes-100kB,stream,cold
 core+=,cold-4g,headers
 samples=study/results/2026-11-26-epyc-2vcpu-morning/list-samples
 list() { rpcbench run -request $samples/request.json -reply $samples/reply.json "$@"; } # 1,000 small records
@@ -89,7 +89,7 @@ rates() { # a folder and stacks: at rates and saturated in two processes, and fo
   local messages payload
   for messages in small structured; do
     payload=()
-    [ $messages = small ] || payload=(-payload flex.1kB)
+    [ $messages = small ] || payload=(-payload flex.2kB)
     rpcbench run "${payload[@]}" -rate 1000,2000,5000,10000,saturated -apart -time 3s -out "$1/$messages" "${@:2}"
     rpcbench run "${payload[@]}" -gomaxprocs 2 -time 3s -out "$1/$messages-one-caller" "${@:2}"
   done
@@ -118,7 +118,7 @@ measure() { # a part, and the folder to make
     rpcbench run -rate 1000,2000,5000,10000,20000,saturated -apart -time 5s -out "$2" grpcprotobuf
     ;;
   rates-structured)
-    rpcbench run -payload flex.1kB -rate 1000,2000,5000,10000,saturated -apart -time 5s -out "$2" grpcprotobuf
+    rpcbench run -payload flex.2kB -rate 1000,2000,5000,10000,saturated -apart -time 5s -out "$2" grpcprotobuf
     ;;
   rates-default) rates "$2" grpcprotobuf httpjson.default ;;
   rates-windows) rates "$2" grpcprotobuf grpcprotobuf.windows ;;
@@ -159,7 +159,7 @@ measure() { # a part, and the folder to make
     ;;
   conns-small) rpcbench run -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf ;;
   conns-structured)
-    rpcbench run -payload flex.1kB -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf
+    rpcbench run -payload flex.2kB -callers 100 -conns 1,5,20,100 -apart -time 5s -out "$2" grpcprotobuf
     ;;
   conns-*-5000)
     conns=${1#conns-} conns=${conns%-5000}
@@ -167,7 +167,7 @@ measure() { # a part, and the folder to make
     ;;
   jsoniter)
     rpcbench run -thorough -time 5s -out "$2" httpjsoniter \
-      -workloads small,mixed,structured-1kB,structured-saturated-tls,structured-load-tls
+      -workloads small,mixed,structured-2kB,structured-saturated-tls,structured-load-tls
     ;;
   list) list -workloads call -time 4s -base httpjson@go1.26.8 -out "$2" httpjson@go1.27.4 ;;
   list-127) list -workloads call,call-saturated -time 3s -out "$2" grpcprotobuf ;;
@@ -185,8 +185,8 @@ measure() { # a part, and the folder to make
       grpcprotobuf.pooled fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
       httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
     ;;
-  vt) rpcbench run -thorough -workloads small,structured-1kB,structured-10kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
-  connect-gzip) rpcbench run -thorough -workloads small,structured-1kB -base connectrpc -out "$2" connectrpc.gzip ;;
+  vt) rpcbench run -thorough -workloads small,structured-2kB,structured-18kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
+  connect-gzip) rpcbench run -thorough -workloads small,structured-2kB -base connectrpc -out "$2" connectrpc.gzip ;;
   unix) rpcbench run -thorough -unix -gomaxprocs 1 -out "$2" ;;
   sonic) # ten processes for each codec that the tables leave out, in random order
     mkdir "$2"
@@ -235,11 +235,11 @@ measure() { # a part, and the folder to make
     public cri api.proto runtime.v1.RuntimeService/ListContainers -thorough -time 5s -out "$2/cri"
     ;;
   grpc-go)
-    rpcbench run -workloads small,structured-10kB -base grpcprotobuf -out "$2" \
+    rpcbench run -workloads small,structured-18kB -base grpcprotobuf -out "$2" \
       grpcprotobuf@google.golang.org/grpc@v1.7{4.2,6.0,9.3} grpcprotobuf@google.golang.org/grpc@v1.8{2.1,4.0}
     ;;
-  go-json) rpcbench run -workloads small,structured-10kB -out "$2" httpjson@go1.26.8 httpjson@go1.27.4 ;;
-  go-grpc) rpcbench run -workloads small,structured-10kB -out "$2" grpcprotobuf@go1.26.8 grpcprotobuf@go1.27.4 ;;
+  go-json) rpcbench run -workloads small,structured-18kB -out "$2" httpjson@go1.26.8 httpjson@go1.27.4 ;;
+  go-grpc) rpcbench run -workloads small,structured-18kB -out "$2" grpcprotobuf@go1.26.8 grpcprotobuf@go1.27.4 ;;
   why)
     mkdir "$2"
     explain() { rpcbench explain -time "$1" -workload "$2" "${@:4}" >"$folder/$3.txt"; }
@@ -249,7 +249,7 @@ measure() { # a part, and the folder to make
     explain 40s small gzip connectrpc.gzip connectrpc
     explain 40s small one-caller -gomaxprocs 0 grpcprotobuf httpjson
     explain 30s bytes-10kB bytes httpjson grpcprotobuf
-    explain 30s structured-10kB structured httpjson grpcprotobuf
+    explain 30s structured-18kB structured httpjson grpcprotobuf
     explain 40s small core grpcprotobuf httpjson
     ;;
   apart)

@@ -167,7 +167,7 @@ func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 	f.BoolVar(&w.TLS, "tls", false, "use TLS 1.3")
 	f.BoolVar(&w.Unix, "unix", false, "connect by a Unix socket, and not by TCP")
 	f.StringVar(&w.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
-		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.1kB (structured, 2.0 kB of JSON), flex.10kB, or\n"+
+		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.2kB (structured, 2.0 kB of JSON), flex.18kB, or\n"+
 		"drawn, of sizes that services send")
 	f.DurationVar(&w.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
 	f.BoolVar(&w.NewConn, "new-connections", false, "make a connection for each call")

@@ -72,8 +72,8 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 			Procs: 4, Headers: true, Link: "40ms/10Mbps", NewConn: true}},
 		{"-rate 5000 -apart", workload.Workload{Name: "apart.rate.5000", Rate: 5000, Apart: true,
 			Title: "client and server in two processes, 5000 calls a second"}},
-		{"-rate auto -payload flex.1kB -gomaxprocs 0", workload.Workload{Name: "payload.flex.1kB.rate.auto",
-			Title: "flex.1kB, ordinary load", Payload: "flex.1kB"}},
+		{"-rate auto -payload flex.2kB -gomaxprocs 0", workload.Workload{Name: "payload.flex.2kB.rate.auto",
+			Title: "flex.2kB, ordinary load", Payload: "flex.2kB"}},
 		{"-gomaxprocs 0", workload.Workload{Name: "gomaxprocs.0", Title: "GOMAXPROCS=0"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {

@@ -139,7 +139,7 @@ type (
 )
 
 // requests returns what callers send in turn, as plain structs and as generated ones: what the library sends, byte for
-// byte. A small user has 66 bytes as JSON (its reply 116) and 36 as protobuf, a message flex.1kB 2018 and 1007.
+// byte. A small user has 66 bytes as JSON (its reply 116) and 36 as protobuf, a message flex.2kB 2018 and 1007.
 func requests() (plain, generated []any) {
 	for i := range 16 {
 		var p, g any = &user{Email: fmt.Sprintf("anna.%02d@example.com", i), Name: fmt.Sprintf("Anna%02d", i),

@@ -15,9 +15,14 @@ var (
 	rateIn    = regexp.MustCompile(`([\d,]+) (?:calls )?a second`)
 )
 
+// renamedWorkloads are parts of the names that workloads had before they said what they send, with what they are today.
+var renamedWorkloads = strings.NewReplacer("structured-1kB", "structured-2kB", "structured-10kB", "structured-18kB",
+	"flex.1kB", "flex.2kB", "flex.10kB", "flex.18kB")
+
 // complete fills in what older results don't say of an answer's workload, by its name, its title and what was measured.
 // No record has it otherwise.
 func complete(a *report.Answer) {
+	a.Workload = renamedWorkloads.Replace(a.Workload)
 	if a.Callers > 0 {
 		return
 	}

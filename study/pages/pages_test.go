@@ -159,24 +159,27 @@ a profile => table "towers" "none.pprof" "two.pprof" "a server|lib.serve|http.se
 what is a profile => table "towers" "rows.txt" "two.pprof" "a server|lib.serve|http.serve" => rows.txt: 
 a goroutine => table "towers" "one.pprof" "two.pprof" "a server|lib.serve|lib.serve" => two.pprof has no goroutine that begins with lib.serve
 memory at rest => resting "quiet" "streams" "a" "server" "heap-B" => no such file
-a state of memory at rest => resting "rest" "streams" "httpjson" "server" "heap-B" => has no heap-B of httpjson, server, in streams
+a state of memory at rest => resting "rest" "streams" "httpjson" "server" "heap-B" => has no heap-B of httpjson,
+	server, in streams
 a table => table "pears" "quiet" => pears
 the run of a table => table "builds" "none" => none has no summary.json
 the folder of a table => table "costs" => index out of range
 one wiring, or a column that tells two apart => table "costs" "wired" => is wired in two ways
-a stack at a workload => table "grid" "uneven" "structured-1kB" "a" => has not measured a at structured-1kB
+a stack at a workload => table "grid" "uneven" "structured-2kB" "a" => has not measured a at structured-2kB
 a method of one's own => table "publics" "builds" => nil pointer
 one machine, in parts => answer "mixed" "small" "grpcprotobuf" => are of two machines
 one machine, in a table => table "publics" "own" "elsewhere" => are of two machines
 the run of a picture => picture "docs/answer.svg" "none" "Ada" => none has no run
 another release of Go => release "quiet" "1.27" => quiet is of go1.26.8, and not of 1.27
-sweeps over one thing => picture "docs/answer.svg" "rates" "Ada" "quiet" "Bob" => rates is over "calls a second", and quiet
+sweeps over one thing => picture "docs/answer.svg" "rates" "Ada" "quiet" "Bob" => rates is over "calls a second",
+	and quiet
 a figure of a claim => (claims "noisy").Call 1 "luck" "small" "grpcprotobuf" "httpjson" (above 1) => nothing that calls
 a stack of a claim => (claims "noisy").Call 1 "time" "small" "grpcprotobuf" "abacus" (above 1) => has not compared the time of grpcprotobuf and abacus
 the p95 of two stacks => (claims "noisy").Call 1 "p95" "small" "grpcprotobuf" "rawtcp" (above 1) => has not compared the p95 of
 any figure of a claim => (claims "noisy").Verdict 1 => claim 1 has no figure
 any figure here => (claims "noisy").Here 1 => claim 1 has no figure
-words that a figure bears out => bears "about a third" (about 0.33) 0.5 => "about a third" is (≈0.33), and the figure is 0.50
+words that a figure bears out => bears "about a third" (about 0.33) 0.5 => "about a third" is (≈0.33),
+	and the figure is 0.50
 a range over codecs => spans "noisy/codecs/rows.txt" "marshal" "json" "pigeon" "user" => fewer than the 6 samples
 a function of that name => pears 1 => function "pears" not defined
 an end of the placeholder => " => unterminated

@@ -268,8 +268,8 @@ func (m *maker) agreeTable(of []string) string {
 	table.Fill(t, [][3]string{
 		{"small, 5,000 a second", "small-5000", "apart.rate.5000"},
 		{"small, saturated", "small-0", "apart.saturated"},
-		{"structured, 5,000 a second", "structured-5000", "apart.message.flex.1kB.rate.5000"},
-		{"structured, saturated", "structured-0", "apart.message.flex.1kB.saturated"},
+		{"structured, 5,000 a second", "structured-5000", "apart.message.flex.2kB.rate.5000"},
+		{"structured, saturated", "structured-0", "apart.message.flex.2kB.saturated"},
 	},
 		text("CPU, gRPC / JSON (95% CI)", func(row [3]string) string { return row[0] }),
 		figure("the other program, before", outside(1)),

@@ -121,7 +121,8 @@ func TestTablesSayWhereAndHow(t *testing.T) {
 		made := filled(t, root, action[1])
 		require.Contains(t, made, "A Machine, 2 virtual cores", action[1])
 		require.Contains(t, made, "go1.26.8", action[1])
-		require.Regexp(t, `processes×cores|one process with 1 core|two processes with 1 core|GOMAXPROCS \d on`, made, action[1])
+		require.Regexp(t, `processes×cores|one process with 1 core|two processes with 1 core|GOMAXPROCS \d on`, made,
+			action[1])
 	}
 }
 
@@ -339,7 +340,7 @@ func TestAnswerTable(t *testing.T) {
 				c.change(&s.Answers[i])
 			}
 		})
-		_, err := fill(root, "{{"+table+` "rates2" "2.0 kB" "apart.payload.flex.1kB.rate.1000"}}`)
+		_, err := fill(root, "{{"+table+` "rates2" "2.0 kB" "apart.payload.flex.2kB.rate.1000"}}`)
 		require.ErrorContains(t, err, c.want)
 	}
 }
@@ -450,7 +451,7 @@ func TestMedianLatency(t *testing.T) {
 	}
 	root := record(t)
 	require.Equal(t, "20% more", filled(t, root, `change (led "quiet" "small" "grpcprotobuf")`))
-	require.Equal(t, "50% less", filled(t, root, `change (led "quiet" "structured-1kB" "grpcprotobuf")`))
+	require.Equal(t, "50% less", filled(t, root, `change (led "quiet" "structured-2kB" "grpcprotobuf")`))
 }
 
 // TestOwnMessages: ranges over runs that each have messages of their own.

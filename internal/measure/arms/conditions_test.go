@@ -200,7 +200,7 @@ func TestEachReplyIsCompared(t *testing.T) {
 	}{
 		"as it is":             {rawtcp.New(), func(*workload.Workload) {}},
 		"bytes":                {rawtcp.New(), func(w *workload.Workload) { w.Payload = "1kB" }},
-		"a structured message": {rawtcp.New(), func(w *workload.Workload) { w.Payload = "flex.1kB" }},
+		"a structured message": {rawtcp.New(), func(w *workload.Workload) { w.Payload = "flex.2kB" }},
 		"a deadline":           {rawtcp.New(), func(w *workload.Workload) { w.Deadline = true }},
 		"a connection each":    {rawtcp.New(), func(w *workload.Workload) { w.NewConn = true }},
 		"a Unix socket":        {rawtcp.New(), func(w *workload.Workload) { w.Unix = true }},

@@ -126,7 +126,7 @@ func flex(name string, i int) *rpcbench.Flex {
 	if name == Drawn {
 		return drawnMessage(i)
 	}
-	pairs, known := map[string]int{"flex.empty": 0, "flex.complex": 0, "flex.1kB": 44, "flex.10kB": 480}[name]
+	pairs, known := map[string]int{"flex.empty": 0, "flex.complex": 0, "flex.2kB": 44, "flex.18kB": 480}[name]
 	switch {
 	case !known:
 		return nil

@@ -84,7 +84,7 @@ func (w Workload) Check() error {
 	switch {
 	case w.Payload != "" && !w.Structured() && w.Bytes() == 0:
 		_, err := Size(w.Payload)
-		return refuse("%s: %v, or name a structured message: flex.empty, flex.complex, flex.1kB, flex.10kB or drawn",
+		return refuse("%s: %v, or name a structured message: flex.empty, flex.complex, flex.2kB, flex.18kB or drawn",
 			Field("Payload"), err)
 	case w.Payload == Drawn && (w.NewConn || w.Link != ""):
 		return refuse("drawn %s takes a thousand calls: it goes without %s and %s", Field("Payload"), Field("NewConn"),

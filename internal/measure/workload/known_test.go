@@ -121,7 +121,7 @@ func TestLookAtARate(t *testing.T) {
 func TestWarmUp(t *testing.T) {
 	for rounds, all := range map[int64][]workload.Workload{
 		4: {{}, {Callers: 8}, {Callers: 8, Conns: 2}, {Rate: 2000, Callers: 8}, {Payload: "1kB"}, {TLS: true},
-			{Callers: 3, Unix: true}, {Payload: "flex.1kB", Callers: 2}, {Deadline: true}},
+			{Callers: 3, Unix: true}, {Payload: "flex.2kB", Callers: 2}, {Deadline: true}},
 		1: {{NewConn: true}, {NewConn: true, Callers: 4}, {NewConn: true, Rate: 2000, Callers: 4}},
 	} {
 		for _, w := range all {

@@ -45,14 +45,14 @@ const (
 func All() []Planned {
 	return planned([]Workload{
 		{Name: smallLoad, Title: "small calls, ordinary load", Apart: true},
-		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Payload: "flex.1kB",
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Payload: "flex.2kB",
 			Apart: true, TLS: true},
 		{Name: smallSaturated, Title: "small calls, saturated: 100 callers", Callers: 100, Apart: true},
 		{Name: "structured-saturated-tls", Title: "structured, saturated: 30 callers, TLS",
-			Payload: "flex.1kB", Callers: 30, Apart: true, TLS: true},
+			Payload: "flex.2kB", Callers: 30, Apart: true, TLS: true},
 		{Name: Small, Title: "a small call, one core", Procs: 1},
 
-		{Name: "structured-1kB", Title: "structured, 2.0 kB of JSON, one core", Payload: "flex.1kB", Procs: 1},
+		{Name: "structured-2kB", Title: "structured, 2.0 kB of JSON, one core", Payload: "flex.2kB", Procs: 1},
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-apart", Title: "one small call at a time", Apart: true},
 		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
@@ -62,7 +62,7 @@ func All() []Planned {
 			Wait: time.Millisecond},
 		{Name: "drawn-load", Title: "sizes as services send, ordinary load", Payload: Drawn, Apart: true},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Payload: "flex.complex", Procs: 1},
-		{Name: "structured-10kB", Title: "structured, 18.5 kB of JSON", Payload: "flex.10kB", Procs: 1},
+		{Name: "structured-18kB", Title: "structured, 18.5 kB of JSON", Payload: "flex.18kB", Procs: 1},
 		{Name: "bytes-800B", Title: "800 B of bytes (1.1 kB as JSON)", Payload: "800B", Procs: 1},
 		{Name: "bytes-1kB", Title: "1 kB of bytes (1.4 kB as JSON)", Payload: "1kB", Procs: 1},
 		{Name: "bytes-10kB", Title: "10 kB of bytes (13 kB as JSON)", Payload: "10kB", Procs: 1},
@@ -92,7 +92,7 @@ func Also() map[string][]string {
 // differ in Procs alone the first one stays. A rate has no row, and a server apart has none.
 func Rows(full bool) (rows []Workload) {
 	all := []Workload{{Name: "tls", TLS: true}}
-	for _, name := range []string{"structured-1kB", "bytes-10kB", "stream"} {
+	for _, name := range []string{"structured-2kB", "bytes-10kB", "stream"} {
 		w, _ := In(All(), name)
 		all = append(all, w.Workload)
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // fields are workloads of a field each.
-var fields = map[string]workload.Workload{"Payload 1kB": {Payload: "1kB"}, "Payload flex.1kB": {Payload: "flex.1kB"},
+var fields = map[string]workload.Workload{"Payload 1kB": {Payload: "1kB"}, "Payload flex.2kB": {Payload: "flex.2kB"},
 	"Stream": {Stream: true}, "Callers": {Callers: 5}, "Conns": {Conns: 2}, "Rate": {Rate: 1000}, "Apart": {Apart: true},
 	"TLS": {TLS: true}, "Unix": {Unix: true}, "Headers": {Headers: true}, "Deadline": {Deadline: true},
 	"Invalid": {Invalid: true}, "NewConn": {NewConn: true}, "Link": {Link: pairDelay.String() + "/1Gbps"},
@@ -36,8 +36,8 @@ var fields = map[string]workload.Workload{"Payload 1kB": {Payload: "1kB"}, "Payl
 
 // never are fields that go with none of some others.
 var never = map[string][]string{
-	"Stream":  {"Payload flex.1kB", "Callers", "Conns", "Rate", "Headers", "Deadline", "Invalid", "NewConn"},
-	"Invalid": {"Payload flex.1kB"}, "NewConn": {"Conns"}, "Payload 1kB": {"Payload flex.1kB"},
+	"Stream":  {"Payload flex.2kB", "Callers", "Conns", "Rate", "Headers", "Deadline", "Invalid", "NewConn"},
+	"Invalid": {"Payload flex.2kB"}, "NewConn": {"Conns"}, "Payload 1kB": {"Payload flex.2kB"},
 }
 
 // TestFieldsTogether: where fields of Workload meet, each is still what it says. All two are measured, and workloads of

@@ -101,7 +101,7 @@ func (w Workload) Slow() bool { return w.delay() >= longWait }
 
 // Size is about how many bytes a message has, if that is known.
 func (w Workload) Size() int {
-	return w.Bytes() + map[string]int{"flex.1kB": 2000, "flex.10kB": 18500}[w.Payload]
+	return w.Bytes() + map[string]int{"flex.2kB": 2000, "flex.18kB": 18500}[w.Payload]
 }
 
 // delay is how long a handler and a link delay a call at least.

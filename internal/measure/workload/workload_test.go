@@ -127,10 +127,10 @@ func TestWorkloads(t *testing.T) {
 			apart: true, callers: 100, leastTime: time.Millisecond},
 		{name: "drawn-load", operation: echo, drawn: true, apart: true, callers: 100, rate: true},
 		{name: "bytes-10kB", operation: users, json: 13_414, protobuf: 10_039, procs: 1},
-		{name: "structured-1kB", operation: echo, json: 2018, protobuf: 1007, procs: 1},
+		{name: "structured-2kB", operation: echo, json: 2018, protobuf: 1007, procs: 1},
 		{name: "cold-tls", operation: users, json: smallJSON, protobuf: small, each: true, tls: true, procs: 1},
 		{name: "mixed", operation: echo, json: 418, protobuf: 133, procs: 1},
-		{name: "structured-10kB", operation: echo, json: 18_503, protobuf: 9942, procs: 1},
+		{name: "structured-18kB", operation: echo, json: 18_503, protobuf: 9942, procs: 1},
 		{name: "bytes-800B", operation: users, json: 1146, protobuf: 839, procs: 1},
 		{name: "bytes-1kB", operation: users, json: 1414, protobuf: 1039, procs: 1},
 		{name: "bytes-100kB", operation: users, json: 133_414, protobuf: 100_040, procs: 1},
@@ -439,7 +439,7 @@ func TestMethodsHaveTheirSamplesAlone(t *testing.T) {
 	for want, w := range map[string]workload.Workload{
 		"a payload in test.v1.Users/Create, whose messages are samples": {Payload: "10B"},
 		"an invalid user": {Invalid: true},
-		"echo":            {Payload: "flex.1kB"},
+		"echo":            {Payload: "flex.2kB"},
 	} {
 		for _, stack := range unwrapped(true) {
 			_, err := w.Open(t.Context(), stack, workload.Setup{})
@@ -464,12 +464,12 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"cores below zero":                 {workload.Workload{Procs: -2}, "Procs lies between"},
 		"a message that is none": {workload.Workload{Payload: "flexible"},
 			`Payload: "flexible" is no size: write 100B, 1kB or 1MB, or name a structured message: flex.empty, `},
-		"a message that breaks a rule": {workload.Workload{Payload: "flex.1kB", Invalid: true},
+		"a message that breaks a rule": {workload.Workload{Payload: "flex.2kB", Invalid: true},
 			"structured Payload is no user"},
 		"a stream on new connections":       {workload.Workload{Stream: true, NewConn: true}, stream},
 		"a stream of several callers":       {workload.Workload{Stream: true, Callers: 2}, stream},
 		"a stream of users who are refused": {workload.Workload{Stream: true, Invalid: true}, stream},
-		"a stream of echoes":                {workload.Workload{Stream: true, Payload: "flex.1kB"}, stream},
+		"a stream of echoes":                {workload.Workload{Stream: true, Payload: "flex.2kB"}, stream},
 		"a stream at a rate":                {workload.Workload{Stream: true, Rate: 10}, stream},
 		"new connections, and so many": {workload.Workload{NewConn: true, Conns: 3},
 			"NewConn leaves no choice of Conns"},
@@ -512,7 +512,7 @@ func TestOlderBuildsReadWhatTheyCanDo(t *testing.T) {
 	}{
 		"a small call":         {workload.Workload{Name: "small", Callers: 3, Procs: 1}, ""},
 		"bytes":                {workload.Workload{Payload: "1kB"}, "json: cannot unmarshal string into "},
-		"a structured message": {workload.Workload{Payload: "flex.1kB"}, "json: cannot unmarshal string into "},
+		"a structured message": {workload.Workload{Payload: "flex.2kB"}, "json: cannot unmarshal string into "},
 		"a wait":               {workload.Workload{Wait: time.Millisecond}, `json: unknown field "Wait"`},
 	} {
 		sent, err := json.Marshal(c.Workload)
@@ -553,7 +553,7 @@ func TestOpenOverAUnixSocket(t *testing.T) {
 func TestCallsThatRemember(t *testing.T) {
 	for _, w := range []workload.Workload{{Name: "a caller"}, {Name: "callers", Callers: 4},
 		{Name: "a rate", Rate: 1000, Callers: 4}, {Name: "apart", Apart: true}, {Name: "TLS", TLS: true},
-		{Name: "new connections", NewConn: true}, {Name: "echoes", Payload: "flex.1kB"}, {Name: "bytes", Payload: "1kB"}} {
+		{Name: "new connections", NewConn: true}, {Name: "echoes", Payload: "flex.2kB"}, {Name: "bytes", Payload: "1kB"}} {
 		for _, own := range []bool{false, true} {
 			for i, stack := range new(witness).stacks(own) {
 				if own && w.Payload != "" {
