@@ -88,14 +88,14 @@ func (m *maker) shortTable(of []string) string {
 		{"CPU per call at 2,000 calls/s", "rate.2000", "CPU"},
 		{"median latency at 2,000 calls/s", "rate.2000", "median"},
 		{"p99 latency at 10,000 calls/s", "rate.10000", "p99"},
-		{"calls per second, machine full", "saturated", "calls"},
-		{"median latency, machine full", "saturated", "median"},
-		{"p99 latency, machine full", "saturated", "p99"},
+		{"median latency, saturated", "saturated", "median"},
+		{"p99 latency, saturated", "saturated", "p99"},
+		{"calls per second, saturated", "saturated", "calls"},
 	}
 	t := new(table.Table)
 	heads := []table.Of[int]{text("gRPC compared with JSON", func(i int) string {
 		if i == len(rows) {
-			return "calls per second, machine full: all runs with this setup"
+			return "↳ over all our runs of this setup"
 		}
 		return rows[i].head
 	})}
@@ -118,7 +118,7 @@ func (k kin) gained() string {
 	for _, r := range k {
 		all = append(all, 1/r.Timed().Ratio)
 	}
-	return fmt.Sprintf("%s to %s (%d)", percents(slices.Min(all)), percents(slices.Max(all)), len(all))
+	return fmt.Sprintf("%s to %s (%d runs)", percents(slices.Min(all)), percents(slices.Max(all)), len(all))
 }
 
 // terminal is what rpcbench run printed of a run, on a terminal of 100 columns, as a block of text.

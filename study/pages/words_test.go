@@ -51,10 +51,10 @@ func TestShortTable(t *testing.T) {
 | CPU per call at 2,000 calls/s | +40% |
 | median latency at 2,000 calls/s | no clear difference |
 | p99 latency at 10,000 calls/s | +10% |
-| calls per second, machine full | +25% |
-| median latency, machine full | −20% |
-| p99 latency, machine full | −30% |
-| calls per second, machine full: all runs with this setup | +25% to +25% (1) |`,
+| median latency, saturated | −20% |
+| p99 latency, saturated | −30% |
+| calls per second, saturated | +25% |
+| ↳ over all our runs of this setup | +25% to +25% (1 runs) |`,
 		filled(t, sweep(t), `table "short" "small" "sweep" "apart." ""`))
 }
 
