@@ -131,7 +131,7 @@ func TestHandle(t *testing.T) {
 			require.Empty(t, u.ID, "%s: the handler has a request of its own", s.Name)
 		}
 	}
-	require.Equal(t, []string{"httpjson", "httpjson.default", "httpjsoniter", "httpprotobuf.converted",
+	require.Equal(t, []string{"httpjson", "httpjsoniter", "httpprotobuf.converted",
 		"grpcprotobuf.converted", "connectrpc.converted", "connectrpc2.converted"}, names)
 }
 
