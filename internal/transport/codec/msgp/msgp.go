@@ -5,8 +5,7 @@
 // twelve bytes could ask for 32 GiB and end the process.
 package msgp
 
-//go:generate go -C ../../../tools run ./gentypes -tag msg -limit 65536 ../transport/codec/msgp ../../user.go
-// ../../types_gen.go
+//go:generate go -C ../../../tools run ./gentypes -tag msg -limit 65536 ../transport/codec/msgp ../../user.go ../../types_gen.go
 //go:generate go tool -modfile=../../../tools/go.mod msgp -io=false -tests=false -file types_gen.go -o methods_gen.go
 
 import (

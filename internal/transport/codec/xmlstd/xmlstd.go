@@ -5,8 +5,7 @@
 // encoding/xml writes carriage returns, line feeds and tabs as references, which come back as they were.
 package xmlstd
 
-//go:generate go -C ../../../tools run ./gentypes -tag xml -bytes Bytes ../transport/codec/xmlstd ../../user.go
-// ../../types_gen.go
+//go:generate go -C ../../../tools run ./gentypes -tag xml -bytes Bytes ../transport/codec/xmlstd ../../user.go ../../types_gen.go
 
 import (
 	"bytes"
