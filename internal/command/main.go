@@ -82,9 +82,15 @@ func (p program) commands(stdout, stderr io.Writer) []shell.Command {
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	commands := p.commands(stdout, stderr)
 	if len(args) == 0 {
-		return shell.Wrong("a command is missing: rpcbench -h lists them")
+		args = []string{"help"}
 	}
-	if slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0]) {
+	helps := slices.Contains([]string{"help", "-h", "--h", "-help", "--help"}, args[0])
+	switch {
+	case helps && len(args) > 1:
+		args = []string{args[1], "-h"}
+	case slices.Contains([]string{"-version", "--version"}, args[0]):
+		args = append([]string{"version"}, args[1:]...)
+	case helps:
 		help := "Rpcbench compares ways to serve and call an API, and says how far to trust it.\n\n"
 		for _, c := range commands {
 			if c.Name != "init" || p.make != nil {
@@ -94,9 +100,13 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		_, err := io.WriteString(stdout, help+"\nNext: rpcbench run, or rpcbench <command> -h for its flags.\n")
 		return err
 	}
-	i := slices.IndexFunc(commands, func(c shell.Command) bool { return c.Name == args[0] })
+	var names []string
+	for _, c := range commands {
+		names = append(names, c.Name)
+	}
+	i := slices.Index(names, args[0])
 	if i < 0 {
-		return shell.Wrong("there is no command %q: rpcbench -h lists them", args[0])
+		return shell.Unknown("there is no command %q: %srpcbench -h lists them", args[0], names)
 	}
 	return commands[i].Run(ctx, args[1:], stdout)
 }

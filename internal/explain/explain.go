@@ -84,7 +84,7 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 		if err != nil {
 			return o, err
 		}
-		listed, err := workload.In(p.Workloads(), *name)
+		listed, err := p.Workload(*name)
 		if err != nil {
 			return o, shell.Wrong("%w", err)
 		}

@@ -116,7 +116,7 @@ func (c Choice) Check(p shell.Program) error {
 			c.command, made[0].Name)
 	}
 	for _, name := range c.names {
-		if _, err := workload.In(p.Workloads(), name); err != nil {
+		if _, err := p.Workload(name); err != nil {
 			return shell.Wrong("%w", err)
 		}
 	}
@@ -281,6 +281,8 @@ func (m maker) set(w *workload.Planned, v value) (err error) {
 		w.Ordinary = true
 	case value == saturated && listed:
 		w.Callers = cmp.Or(w.Callers, 100)
+	case value == saturated:
+		return shell.Wrong("%s: callers saturate without a rate: leave -rate out and give -callers 100", m.command)
 	default:
 		if w.Rate, err = strconv.ParseFloat(value, 64); err != nil || w.Rate == 0 {
 			return shell.Wrong("%s: -rate: %q is no rate: give calls a second, or auto; a list may end with saturated",

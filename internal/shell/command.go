@@ -3,7 +3,6 @@
 package shell
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,8 +10,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -42,8 +43,7 @@ func (c Command) Run(ctx context.Context, args []string, stdout io.Writer) error
 			c.More, &flags, c.Example)
 		return err
 	case err != nil:
-		_, unknown, _ := strings.Cut(err.Error(), "not defined: ")
-		return cmp.Or(Former(c.Name+" "+unknown), Wrong("%s: %w: rpcbench %s -h shows its flags", c.Name, err, c.Name))
+		return c.wrong(f, err)
 	}
 	if c.Args == "" && f.NArg() > 0 {
 		return Wrong("%s takes no argument, and %q is one: leave it out", c.Name, f.Arg(0))
@@ -54,6 +54,26 @@ func (c Command) Run(ctx context.Context, args []string, stdout io.Writer) error
 		defer stop()
 	}
 	return do(ctx, f.Args())
+}
+
+var number = regexp.MustCompile(`^invalid value "(\d+)" for flag -([\w-]+): `)
+
+// wrong is what is wrong with the flags that were typed.
+func (c Command) wrong(f *flag.FlagSet, err error) error {
+	_, unknown, _ := strings.Cut(err.Error(), "not defined: ")
+	if former := Former(c.Name + " " + unknown); former != nil {
+		return former
+	}
+	if found := number.FindStringSubmatch(err.Error()); found != nil {
+		if of, _ := f.Lookup(found[2]).Value.(flag.Getter); of != nil {
+			if _, is := of.Get().(time.Duration); is {
+				return Wrong("%s: -%s %s has no unit: write %[3]ss", c.Name, found[2], found[1])
+			}
+		}
+	}
+	var names []string
+	f.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
+	return Wrong("%s: %w: %srpcbench %s -h shows its flags", c.Name, err, didYouMean(unknown, names), c.Name)
 }
 
 // parse takes flags before, between and behind other arguments. What follows -- is no flag, and - is standard input.

@@ -82,11 +82,25 @@ func (p Program) Find(names ...string) (found []rpcbench.Stack, err error) {
 			if p.Stacks[0].Method != "" {
 				there = "there are " + strings.Join(known, ", ")
 			}
-			return nil, Wrong("unknown stack %q: %s", name, there)
+			return nil, Wrong("unknown stack %q: %s%s", name, didYouMean(name, known), there)
 		}
 		found = append(found, p.Stacks[i])
 	}
 	return found, nil
+}
+
+// Workload is the workload of that name.
+func (p Program) Workload(name string) (workload.Planned, error) {
+	all := p.Workloads()
+	w, err := workload.In(all, name)
+	if err != nil {
+		var names []string
+		for _, w := range all {
+			names = append(names, w.Name)
+		}
+		return w, Wrong("unknown workload %q: %sthere are %s", name, didYouMean(name, names), strings.Join(names, ", "))
+	}
+	return w, nil
 }
 
 // Base is the stack that others are compared with unless one is named.

@@ -48,7 +48,7 @@ func TestOwnWorkloads(t *testing.T) {
 		`workload "a b" needs a Name of letters`: {Stacks: create, Own: own("a b")},
 		`workload "x": a workload's Callers lies`: {Stacks: create, Own: []rpcbench.Workload{{Name: "x", Title: "x",
 			Callers: -1}}},
-		`workload "x": 10 calls a second are too`:   {Stacks: create, Own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
+		`workload "x": at 10 calls a second`:        {Stacks: create, Own: []rpcbench.Workload{{Name: "x", Title: "x", Rate: 10}}},
 		`this program's workload "y" needs a Name `: {Stacks: create, Own: []rpcbench.Workload{{Name: "y"}}},
 	} {
 		require.ErrorContains(t, p.Check(nil), want)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/loop"
@@ -17,7 +18,9 @@ import (
 func (p Planned) Check() error {
 	switch {
 	case p.Rate > 0 && p.Rate < LeastRate:
-		return fmt.Errorf("%v calls a second are too few for a window of a thousand: give %d or more", p.Rate, LeastRate)
+		return fmt.Errorf("at %v calls a second a window of a thousand calls would take %v: give %d or more, or measure one "+
+			"caller at a time with -workloads small-apart", p.Rate,
+			time.Duration(1000/p.Rate*float64(time.Second)).Round(time.Second), LeastRate)
 	case p.Rate != 0 && !(p.Rate > 0 && p.Rate <= loop.MaxRate):
 		return refuse("%s lies between %d and %d calls per second: %v does not", Field("Rate"), LeastRate,
 			int(loop.MaxRate), p.Rate)
@@ -118,9 +121,10 @@ func Size(s string) (int, error) {
 	bytes := n * map[string]uint64{"B": 1, "kB": 1e3, "MB": 1e6}[unit]
 	switch {
 	case err != nil || bytes == 0 || digits[0] == '0':
-		return 0, fmt.Errorf("%q is no size: write 100B, 1kB or 1MB", s)
+		return 0, fmt.Errorf("%q is no size: write a whole number, such as 100B, 1kB or 1MB", s)
 	case bytes > rpcbench.MaxAvatar:
-		return 0, fmt.Errorf("%s is too much: a message has %d B at most", s, rpcbench.MaxAvatar)
+		return 0, fmt.Errorf("%s is too much: a message has %d B at most, within the limits of all stacks: write 1MB", s,
+			rpcbench.MaxAvatar)
 	}
 	return int(bytes), nil
 }

@@ -463,7 +463,7 @@ func TestWorkloadsThatCannotBe(t *testing.T) {
 		"connections below zero":           {workload.Workload{Conns: -2}, "Conns lies between"},
 		"cores below zero":                 {workload.Workload{Procs: -2}, "Procs lies between"},
 		"a message that is none": {workload.Workload{Payload: "flexible"},
-			`Payload: "flexible" is no size: write 100B, 1kB or 1MB, or name a structured message: flex.empty, `},
+			`Payload: "flexible" is no size: write a whole number, such as 100B, 1kB or 1MB, or name a structured message: flex.empty, `},
 		"a message that breaks a rule": {workload.Workload{Payload: "flex.2kB", Invalid: true},
 			"structured Payload is no user"},
 		"a stream on new connections":       {workload.Workload{Stream: true, NewConn: true}, stream},
