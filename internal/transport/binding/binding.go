@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -139,8 +138,10 @@ func copyValue(to, from reflect.Value) {
 			copyValue(to.Elem(), from.Elem())
 		}
 	case reflect.Struct:
-		for _, pair := range alike(to.Type(), from.Type()) {
-			copyValue(to.Field(pair.to), from.Field(pair.from))
+		for f, v := range from.Fields() {
+			if f.IsExported() && f.Tag.Get("json") != "-" {
+				copyValue(Field(to, JSONName(f)), v)
+			}
 		}
 	case reflect.Slice:
 		if from.Type().Elem().Kind() == reflect.Uint8 {
@@ -154,27 +155,6 @@ func copyValue(to, from reflect.Value) {
 	default:
 		to.Set(from.Convert(to.Type()))
 	}
-}
-
-// pair has the indexes of a field of one JSON name in two structs.
-type pair struct{ to, from int }
-
-// pairs has those of two types, by [2]reflect.Type. They are the same in the whole process, and take long to find.
-var pairs sync.Map
-
-// alike returns the fields that Copy copies.
-func alike(to, from reflect.Type) (all []pair) {
-	key := [2]reflect.Type{to, from}
-	if known, ok := pairs.Load(key); ok {
-		return known.([]pair)
-	}
-	for i := range from.NumField() {
-		if f := from.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
-			all = append(all, pair{field(to, JSONName(f)), i})
-		}
-	}
-	pairs.Store(key, all)
-	return all
 }
 
 // Clone returns a deep copy of what v points to, but for fields that are not exported.
@@ -219,16 +199,13 @@ func clone(from reflect.Value) reflect.Value {
 }
 
 // Field returns the field of a struct with a JSON name.
-func Field(v reflect.Value, name string) reflect.Value { return v.Field(field(v.Type(), name)) }
-
-// field returns its index.
-func field(t reflect.Type, name string) int {
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() && JSONName(f) == name {
-			return i
+func Field(v reflect.Value, name string) reflect.Value {
+	for f, field := range v.Fields() {
+		if f.IsExported() && JSONName(f) == name {
+			return field
 		}
 	}
-	panic(fmt.Sprintf("binding: %v has no field %q", t, name))
+	panic(fmt.Sprintf("binding: %v has no field %q", v.Type(), name))
 }
 
 // JSONName returns a field's name in JSON.
