@@ -24,8 +24,8 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-default:5 rates-windows:9 rates-tuned:5 rates-direct:2 windows:7 flow:1 steps:1 rates-etcd:8 asked:1
-  more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2
+second=(rates-etcd:8 asked:1 pools:6 h2c:4 price:7 rates-floor:2 rates-default:5 rates-windows:9 rates-tuned:5
+  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2
   calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
@@ -133,6 +133,33 @@ measure() { # a part, and the folder to make
   asked) # what README's command prints of the three core stacks
     mkdir "$2"
     rows go test -run '^$' -bench '^Benchmark(GRPCProtobuf|HTTPJSON|HTTPJSONIter)$' -benchmem -count 6 . >"$2/rows.txt"
+    ;;
+  pools) # gRPC's callers on one, four and sixteen connections
+    mkdir "$2"
+    for callers in 100 1000; do
+      rpcbench run -callers $callers -conns 1,4,16 -apart -time 3s -base grpcprotobuf -out "$2/$callers" \
+        grpcprotobuf.windows
+    done
+    ;;
+  h2c) # JSON over HTTP/2 and HTTP/1.1, and what their connections hold at rest
+    mkdir "$2"
+    rpcbench run -callers 1,8,64,256 -apart -time 3s -out "$2/callers" httpjson.h2c
+    rpcbench idle -out "$2/idle" 1000 httpjson.h2c grpcprotobuf
+    ;;
+  price) # what is added to a call, by stacks that add it, and by workloads in ten processes each, in random order
+    mkdir "$2"
+    more run -thorough -time 3s -workloads small -out ../../"$2"/json httpjson.gzip httpjson.h2c httpjson.otel \
+      httpjson.otel.unsampled
+    more run -thorough -time 3s -workloads small -base grpcprotobuf -out ../../"$2"/grpc grpcprotobuf.gzip \
+      grpcprotobuf.otel grpcprotobuf.otel.unsampled
+    for _ in $(rounds 10); do
+      for row in $(shuf -e {small,tls,headers,deadline,cold,cold-tls}:{httpjson,grpcprotobuf}); do
+        calls "^workload=${row%:*}\$" 300ms "${row#*:}"
+      done
+    done >"$2/rows.txt"
+    ;;
+  rates-floor) # the least that a call at a rate takes: hardly more than our loop and the kernel
+    rpcbench run -rate 1000,2000,5000 -apart -time 3s -out "$2" rawtcp
     ;;
   flow) # two mechanisms of HTTP/2, in ten processes each
     mkdir "$2"
