@@ -148,10 +148,10 @@ measure() { # a part, and the folder to make
     ;;
   price) # what is added to a call, by stacks that add it, and by workloads in ten processes each, in random order
     mkdir "$2"
-    more run -thorough -time 3s -workloads small -out ../../"$2"/json httpjson.gzip httpjson.h2c httpjson.otel \
-      httpjson.otel.unsampled
+    more run -thorough -time 3s -workloads small -out ../../"$2"/json httpjson.gzip httpjson.h2c httpjson.chain \
+      httpjson.otel httpjson.otel.unsampled
     more run -thorough -time 3s -workloads small -base grpcprotobuf -out ../../"$2"/grpc grpcprotobuf.gzip \
-      grpcprotobuf.otel grpcprotobuf.otel.unsampled
+      grpcprotobuf.chain grpcprotobuf.otel grpcprotobuf.otel.unsampled
     for _ in $(rounds 10); do
       for row in $(shuf -e {small,tls,headers,deadline,cold,cold-tls}:{httpjson,grpcprotobuf}); do
         calls "^workload=${row%:*}\$" 300ms "${row#*:}"
@@ -210,7 +210,8 @@ measure() { # a part, and the folder to make
   more)
     more run -thorough -time 5s -workloads small,small-apart -out ../../"$2" \
       grpcprotobuf.pooled fasthttpjson drpc grpcgateway grpcgateway.proxy httpjson.otel \
-      httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled
+      httpjson.otel.unsampled grpcprotobuf.otel grpcprotobuf.otel.unsampled connectrpc.otel connectrpc.otel.unsampled \
+      httpjson.chain grpcprotobuf.chain
     ;;
   vt) rpcbench run -thorough -workloads small,structured-2kB,structured-18kB -base grpcprotobuf -out "$2" grpcprotobuf.vt ;;
   connect-gzip) rpcbench run -thorough -workloads small,structured-2kB -base connectrpc -out "$2" connectrpc.gzip ;;

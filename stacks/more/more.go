@@ -3,6 +3,7 @@ package more
 
 import (
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/stacks/more/chain"
 	"github.com/rpcbench/rpcbench/stacks/more/drpc"
 	"github.com/rpcbench/rpcbench/stacks/more/fasthttpjson"
 	"github.com/rpcbench/rpcbench/stacks/more/grpcgateway"
@@ -15,5 +16,6 @@ func All() []rpcbench.Stack {
 	return []rpcbench.Stack{
 		fasthttpjson.New(), drpc.New(), grpcpooled.New(), grpcgateway.New(), grpcgateway.Proxy(),
 		otel.GRPC(), otel.GRPCUnsampled(), otel.HTTP(), otel.HTTPUnsampled(), otel.Connect(), otel.ConnectUnsampled(),
+		chain.GRPC(), chain.HTTP(),
 	}
 }
