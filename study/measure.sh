@@ -24,9 +24,9 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-etcd:8 asked:1 pools:6 h2c:4 price:7 rates-floor:2 rates-default:5 rates-windows:9 rates-tuned:5
-  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2
-  calibration:120)
+second=(rates-etcd:8 asked:1 pools:6 h2c:4 price:8 inprocess:2 rates-floor:2 rates-default:5 rates-windows:9
+  rates-tuned:5 rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8
+  grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
@@ -286,6 +286,16 @@ measure() { # a part, and the folder to make
     for stack in grpcprotobuf grpcservehttp; do
       rpcbench explain -time 12s -workload small-apart "$stack" >"$2/$stack.txt"
     done
+    ;;
+  inprocess) # ten processes for each call that stays in one process, in random order
+    mkdir "$2"
+    go test -c -o "$tests.direct" ./internal/suite/direct
+    for _ in $(rounds 10); do
+      for call in $(shuf -e bufconn connectinprocess responserecorder); do
+        GOMAXPROCS=1 rows "$tests.direct" -test.run '^$' -test.bench "^BenchmarkInProcess\$/^call=$call\$" \
+          -test.benchtime 2s
+      done
+    done >"$2/rows.txt"
     ;;
   calibration)
     begins go -C study test ./calibration -run '^TestCalibration$' -v -timeout 0 -calibrate "${2#study/}" \

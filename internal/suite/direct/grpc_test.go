@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -35,6 +36,21 @@ func directGRPCServeHTTP(tb testing.TB, dial dialFunc, asked []rpcbench.User) cr
 	protocols.SetUnencryptedHTTP2(true)
 	url := serveHTTP(tb, grpcServer(), protocols)
 	return callGRPC(tb, dial, strings.TrimPrefix(url, "http://"), asked)
+}
+
+// grpcInMemory calls grpc-go's server over grpc's bufconn, as its tests do: HTTP/2 and encoding without a kernel.
+func grpcInMemory(tb testing.TB, _ dialFunc, asked []rpcbench.User) create {
+	tb.Helper()
+	pipe := bufconn.Listen(64 << 10)
+	server := grpcServer()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(pipe) }()
+	tb.Cleanup(func() {
+		server.Stop()
+		require.NoError(tb, <-served)
+	})
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }
+	return callGRPC(tb, dial, "passthrough:///bufconn", asked)
 }
 
 type grpcService struct {
@@ -60,7 +76,7 @@ func grpcServer() *grpc.Server {
 	return server
 }
 
-// callGRPC is the client of both.
+// callGRPC is the client of all three.
 func callGRPC(tb testing.TB, dial dialFunc, addr string, asked []rpcbench.User) create {
 	tb.Helper()
 	conn, err := grpc.NewClient(addr,

@@ -23,11 +23,13 @@ var insides = []struct {
 }{
 	{"connectinprocess", directConnectRPC2, connectInProcess},
 	{"responserecorder", directHTTPJSON, recorded},
+	{"bufconn", directGRPCProtobuf, grpcInMemory},
 }
 
 // BenchmarkInProcess compares a call in one process with the same over loopback, as BenchmarkOverhead compares a stack:
-// ns/op is the time of the one, and direct-ns/op of the other. What lies between is the network's, and HTTP's. Of
-// connectinprocess it is encoding too, since client and server pass copies of messages.
+// ns/op is the time of the one, and direct-ns/op of the other. What lies between is the kernel's, and HTTP's but for
+// bufconn, whose calls are still grpc-go's HTTP/2. Of connectinprocess it is encoding too, since client and server pass
+// copies of messages.
 func BenchmarkInProcess(b *testing.B) {
 	for _, c := range insides {
 		b.Run("call="+c.name, func(b *testing.B) {
