@@ -14,11 +14,15 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// leading is the folder that a page shows as the hour that leads, the machine that it names, and what it shows.
+// leading is what a page shows by the rules of study/results/README.md: the hour that leads, the folder that compares
+// three messages, the machine that it names, and what it shows of them.
 type leading struct {
-	folder, machine string
-	shown           []shown
+	hour, messages, machine string
+	shown                   []shown
 }
+
+// compared are the parts of measure.sh that compare three messages.
+var compared = []string{"rates-small", "rates-structured", "rates-etcd"}
 
 // shown is a comparison of a run that a page shows.
 type shown struct{ run, workload, stack string }
@@ -26,7 +30,14 @@ type shown struct{ run, workload, stack string }
 // leads takes a folder for the one that leads on a machine, such as "AMD EPYC, 2 virtual cores", and returns its path.
 // When the page is made, and what it shows is known, misled tells whether the folder does lead.
 func (m *maker) leads(folder, machine string) string {
-	m.leading.folder, m.leading.machine = folder, machine
+	m.leading.hour, m.leading.machine = folder, machine
+	return folder
+}
+
+// compares takes a folder for the one whose three messages are shown, on the machine of the hour that leads, and
+// returns its path. Misled tells whether it is.
+func (m *maker) compares(folder string) string {
+	m.leading.messages = folder
 	return folder
 }
 
@@ -50,8 +61,8 @@ var (
 	clock  = regexp.MustCompile(`\d\d:\d\d`)
 )
 
-// misled is an error unless the folder that the page shows leads by the rule of study/results/README.md: it is the
-// newest complete hour on that machine.
+// misled is an error unless the folders that the page shows are those of the rules in study/results/README.md: of the
+// folders on that machine that have all parts, the newest.
 func (m *maker) misled() error {
 	script, err := os.ReadFile(filepath.Join(m.root, "study", "measure.sh"))
 	if err != nil {
@@ -61,29 +72,44 @@ func (m *maker) misled() error {
 	if hour == nil {
 		return fmt.Errorf("study/measure.sh does not list the parts of an hour as hour=(...)")
 	}
-	folders, err := os.ReadDir(filepath.Join(m.root, m.results))
-	if err != nil {
-		return err
-	}
-	newest, leads := "", "none"
-	for _, entry := range folders {
-		begun, err := m.complete(path.Join(m.results, entry.Name()), strings.Fields(string(hour[1])))
-		switch {
-		case err != nil:
-			return err
-		case begun > newest:
-			newest, leads = begun, entry.Name()
+	for _, asked := range []struct {
+		folder string
+		parts  []string
+	}{{m.leading.hour, strings.Fields(string(hour[1]))}, {m.leading.messages, compared}} {
+		if asked.folder == "" {
+			continue
 		}
-	}
-	if path.Base(m.leading.folder) != leads {
-		return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", m.leading.folder, leads)
+		if leads, err := m.newest(asked.folder, asked.parts); err != nil {
+			return err
+		} else if path.Base(asked.folder) != leads {
+			return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", asked.folder, leads)
+		}
 	}
 	return nil
 }
 
-// complete returns the day and minute at which a complete hour began, and nothing for any other folder. Each part is a
-// name and its minutes, as in study/measure.sh.
-func (m *maker) complete(folder string, parts []string) (begun string, err error) {
+// newest is the name of the newest folder that has all parts and counts, for a page that shows another one.
+func (m *maker) newest(shown string, parts []string) (leads string, err error) {
+	folders, err := os.ReadDir(filepath.Join(m.root, m.results))
+	if err != nil {
+		return "", err
+	}
+	newest, leads := "", "none"
+	for _, entry := range folders {
+		begun, err := m.complete(path.Join(m.results, entry.Name()), shown, parts)
+		switch {
+		case err != nil:
+			return "", err
+		case begun > newest:
+			newest, leads = begun, entry.Name()
+		}
+	}
+	return leads, nil
+}
+
+// complete returns the day and minute at which a folder with all parts began, and nothing for any other folder. Each
+// part is a name, and perhaps its minutes as in study/measure.sh.
+func (m *maker) complete(folder, shows string, parts []string) (begun string, err error) {
 	for _, part := range parts {
 		name, _, _ := strings.Cut(part, ":")
 		run := path.Join(folder, name)
@@ -97,7 +123,7 @@ func (m *maker) complete(folder string, parts []string) (begun string, err error
 		case !there("summary.json"):
 			return "", nil
 		}
-		if s, err := m.readRun(run); err != nil || !m.counts(s, name) {
+		if s, err := m.readRun(run); err != nil || !m.counts(s, path.Join(shows, name)) {
 			return "", err
 		}
 	}
@@ -112,14 +138,13 @@ func (m *maker) complete(folder string, parts []string) (begun string, err error
 }
 
 // counts tells whether a part was measured on the machine that the page names, and in no container, and whether what
-// the page shows of this part had nearly all of the machine. What the page calls by a name that the part lacks does not
-// matter: the page has to follow the hour.
-func (m *maker) counts(s report.Summary, part string) bool {
+// the page shows of this part, from another folder perhaps, had nearly all of the machine. What the page calls by a
+// name that the part lacks does not matter: the page has to follow the rule.
+func (m *maker) counts(s report.Summary, run string) bool {
 	if machine(s) != m.leading.machine || noted(s, quota) != "" {
 		return false
 	}
 	return !slices.ContainsFunc(s.Answers, func(a report.Answer) bool {
-		run := path.Join(m.leading.folder, part)
 		return a.Others >= verdict.BusyMachine && slices.Contains(m.leading.shown, shown{run, a.Workload, a.Stack})
 	})
 }

@@ -2,6 +2,8 @@ package pages
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +114,41 @@ func TestLeads(t *testing.T) {
 	require.NoError(t, m.page("docs/other.md.tmpl", "none leads"), "a page that asks for no hour needs none")
 }
 
+// TestCompares: of folders that compare the three messages on that machine, the newest is shown.
+func TestCompares(t *testing.T) {
+	const old, next = "2026-11-26-a-dawn", "2026-11-27-a-night"
+	shows := func(newer folder, name string) error {
+		m := hours(t, map[string]folder{old: {begun: "04:35"}, next: newer})
+		for _, folder := range []string{old, next} {
+			for _, part := range compared {
+				if at := filepath.Join(m.root, "study/results", folder); part != newer.lacks || folder == old {
+					require.NoError(t, os.CopyFS(filepath.Join(at, part), os.DirFS(filepath.Join(at, "sweep"))))
+				}
+			}
+		}
+		return m.page("docs/page.md.tmpl", `{{$h := leads "study/results/`+next+`" "A Machine, 2 virtual cores"}}`+
+			`{{$c := compares "study/results/`+name+`"}}{{ratio (led (print $c "/rates-etcd") "small" "grpcprotobuf")}}`)
+	}
+	for reason, c := range map[string]struct {
+		newer folder
+		shown string
+	}{
+		"all three":              {folder{begun: "03:30"}, next},
+		"without one":            {folder{begun: "03:30", lacks: "rates-etcd"}, old},
+		"beside another program": {folder{begun: "03:30", others: map[string]float64{"sweep/small": 0.10}}, old},
+	} {
+		for _, name := range []string{old, next} {
+			if err := shows(c.newer, name); name == c.shown {
+				require.NoError(t, err, reason)
+			} else if name == old {
+				require.ErrorContains(t, err, name+" does not lead: by the rule of study/results/README.md "+next, reason)
+			} else {
+				require.Error(t, err, reason)
+			}
+		}
+	}
+}
+
 // TestShown: whatever a page shows of an hour, one figure or a whole run, has to have been measured undisturbed.
 func TestShown(t *testing.T) {
 	root := record(t)
@@ -153,7 +190,7 @@ func TestAlike(t *testing.T) {
 		asked := `alike "quiet/workloads" "grpcprotobuf" 2000 100 1 "small-1-caller"`
 		require.Equal(t, c.want, filled(t, root, asked), reason)
 		if c.want != "–" {
-			require.Equal(t, "14.0", filled(t, root, "("+asked+").Cores 500000.0"), reason)
+			require.Equal(t, "gRPC uses 14.0 of a CPU core more", filled(t, root, "("+asked+").Cores 500000.0"), reason)
 			require.Equal(t, "0.6", filled(t, root, "("+asked+").Calls"), reason)
 		}
 	}

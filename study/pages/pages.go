@@ -35,7 +35,7 @@ type maker struct {
 	rows      map[string]map[string][]float64 // what was read, by file and unit
 	results   string                          // the folder of all recorded runs, from root
 	kins      map[kind]kin                    // the runs there, once read
-	leading   leading                         // what the page takes for the hour that leads, if it asks
+	leading   leading                         // what the page shows by a rule, if it asks
 }
 
 func in(root string) *maker {
@@ -71,7 +71,7 @@ func (m *maker) page(name, text string) error {
 	if err := page.Execute(&made, nil); err != nil {
 		return err
 	}
-	if m.leading.folder != "" {
+	if m.leading.machine != "" {
 		if err := m.misled(); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -118,7 +118,7 @@ func (m *maker) functions() template.FuncMap {
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
-		"ratio": ratio, "times": times, "micro": micro, "kilo": kilo, "grouped": grouped,
+		"ratio": ratio, "times": times, "micro": micro, "microseconds": microseconds, "kilo": kilo, "grouped": grouped,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum":    func(a, b float64) float64 { return a + b },
 		"center": func(file, row, unit string) float64 { return m.summary(unit, file, row).Center },
@@ -128,8 +128,8 @@ func (m *maker) functions() template.FuncMap {
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
 		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"each": m.each, "bodies": m.bodies, "medians": m.medians, "told": told, "terminal": m.terminal, "printed": m.printed,
-		"leads": m.leads, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
+		"each": m.each, "bodies": m.bodies, "medians": m.medians, "told": told, "unclear": unclear, "terminal": m.terminal, "printed": m.printed,
+		"leads": m.leads, "compares": m.compares, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }
 

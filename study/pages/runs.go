@@ -264,13 +264,16 @@ func (m *maker) alike(dir, stack string, rate, base, own int, works ...string) k
 	})
 }
 
-// Cores is the range of how much more of a core a stack takes than the base, at so many calls a second.
+// Cores is a sentence of how much more of a core a stack uses than the base, at so many calls a second.
 func (k kin) Cores(rate float64) string {
 	var all []float64
 	for _, r := range k {
 		all = append(all, r.Micro()*rate/1e6)
 	}
-	return tenths(all)
+	if slices.Min(all) < 0 {
+		fail("%s doesn't always use more of a core", k[0].Stack)
+	}
+	return report.Label(k[0].Stack) + " uses " + tenths(all) + " of a CPU core more"
 }
 
 // Calls is the range of how many calls a second a stack answers, in times the base's.
@@ -459,3 +462,6 @@ func times(a *report.Led) string { return sized(*a) }
 
 // micro is by how many microseconds a call takes longer.
 func micro(a *report.Led) float64 { return a.Micro() }
+
+// microseconds is a time without an interval.
+func microseconds(ns float64) string { return fmt.Sprintf("%.0f µs", ns/1000) }

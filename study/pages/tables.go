@@ -26,7 +26,7 @@ func (m *maker) tables() map[string]func(of []string) string {
 		"connections": m.connectionsTable, "costs": m.costsTable,
 		"grid": m.gridTable, "publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable,
 		"codec releases": m.codecReleasesTable, "codecs": m.codecsTable, "differences": m.differencesTable,
-		"towers": m.towersTable, "settings": m.settingsTable, "short": m.shortTable,
+		"towers": m.towersTable, "settings": m.settingsTable, "short": m.shortTable, "price": m.priceTable,
 	}
 }
 

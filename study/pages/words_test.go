@@ -54,7 +54,7 @@ func TestShortTable(t *testing.T) {
 | median latency, saturated | −20% |
 | p99 latency, saturated | −30% |
 | calls per second, saturated | +25% |
-| ↳ over all our runs of this setup | +25% to +25% (1 runs) |`,
+| ↳ over all our runs of this setup | +25% (1 run) |`,
 		filled(t, sweep(t), `table "short" "small" "sweep" "apart." ""`))
 }
 
@@ -67,14 +67,29 @@ func TestTold(t *testing.T) {
 		`"apart.rate.2000" "grpcprotobuf") "p99"`:    "gRPC has a 50% higher p99 latency",
 		`"apart.saturated" "grpcprotobuf") "p99"`:    "gRPC has a 30% lower p99 latency",
 		`"apart.saturated" "grpcprotobuf") "calls"`:  "gRPC answers 25% more calls per second",
+		`"apart.rate.2000" "grpcprotobuf") "CPU" "at a rate" (led "sweep" "apart.saturated" "grpcprotobuf") "when full"`: "" +
+			"gRPC uses 40% more CPU at a rate and 20% more when full",
+		`"apart.rate.2000" "grpcprotobuf") "p99" (led "sweep" "apart.saturated" "grpcprotobuf") "when full"`: "" +
+			"gRPC has a 50% higher p99 latency and 30% lower when full",
+		`"apart.rate.10000" "grpcprotobuf") "median" (led "sweep" "apart.rate.2000" "grpcprotobuf") "at a rate"`: "" +
+			"gRPC has a 10% lower median latency and no clear difference at a rate",
 	} {
 		require.Equal(t, want, filled(t, root, `told (led "sweep" `+asked), asked)
 	}
 	for asked, why := range map[string]string{
 		`"apart.rate.2000" "grpcprotobuf") "calls"`: "has no calls per second",
 		`"apart.rate.2000" "grpcprotobuf") "speed"`: "no amount is called",
+		`"apart.rate.2000" "grpcprotobuf") "CPU" 2`: "of words and answers, and of no int",
 	} {
 		_, err := fill(root, `{{told (led "sweep" `+asked+"}}")
 		require.ErrorContains(t, err, why)
 	}
+	require.Equal(t, "shows no clear difference in median latency",
+		filled(t, root, `unclear (led "sweep" "apart.rate.2000" "grpcprotobuf") "median"`))
+	_, err := fill(root, `{{unclear (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU"}}`)
+	require.ErrorContains(t, err, "grpcprotobuf has a clear difference in CPU")
+	one, other := &report.Led{OfCPU: true}, &report.Led{OfCPU: true}
+	one.Stack, one.Ratio, other.Stack, other.Ratio = "httpjson", 1, "httpjsoniter", 1
+	require.PanicsWithError(t, "a sentence about httpjson has a figure of httpjsoniter",
+		func() { told(one, "CPU", other) }, "another stack's figure")
 }
