@@ -161,6 +161,8 @@ a goroutine => table "towers" "one.pprof" "two.pprof" "a server|lib.serve|lib.se
 memory at rest => resting "quiet" "streams" "a" "server" "heap-B" => no such file
 a state of memory at rest => resting "rest" "streams" "httpjson" "server" "heap-B" => has no heap-B of httpjson,
 	server, in streams
+memory of servers => rests "rest" "streams" => has no resident-B of httpjson, server, in streams
+the same run twice => each "small" "grpcprotobuf" "quiet/workloads" "quiet/workloads" => quiet/workloads is named twice
 a table => table "pears" "quiet" => pears
 the run of a table => table "builds" "none" => none has no summary.json
 the folder of a table => table "costs" => index out of range

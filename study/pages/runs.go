@@ -288,7 +288,10 @@ func (k kin) Calls() string {
 // each are the runs of several folders that asked one question about messages of their own, so that no range of records
 // has them both.
 func (m *maker) each(work, stack string, dirs ...string) (all kin) {
-	for _, dir := range dirs {
+	for i, dir := range dirs {
+		if slices.Contains(dirs[:i], dir) {
+			fail("%s is named twice", dir)
+		}
 		s, _ := m.first(dir, work, stack)
 		all = append(all, repeat{dir, machine(s), *m.led(dir, work, stack)})
 	}
@@ -463,5 +466,11 @@ func times(a *report.Led) string { return sized(*a) }
 // micro is by how many microseconds a call takes longer.
 func micro(a *report.Led) float64 { return a.Micro() }
 
-// microseconds is a time without an interval.
-func microseconds(ns float64) string { return fmt.Sprintf("%.0f µs", ns/1000) }
+// servers is the CPU time of a call in the server alone, with JSON and with a stack. It has no interval.
+func servers(a *report.Led) string {
+	if a.BaseMeans.ServerCPUNs == 0 || a.StackMeans.ServerCPUNs == 0 {
+		fail("%s has no CPU of servers alone", a.Workload)
+	}
+	return fmt.Sprintf("%.0f µs with JSON and %.0f µs with %s", a.BaseMeans.ServerCPUNs/1000, a.StackMeans.ServerCPUNs/1000,
+		report.Label(a.Stack))
+}

@@ -319,6 +319,14 @@ func (m *maker) resting(dir, state, stack, side, unit string) idle.Figure {
 	return f
 }
 
+// rests is what a server's connection or call holds in memory, with JSON and with gRPC.
+func (m *maker) rests(dir, state string) string {
+	of := func(stack string) string {
+		return inKB(m.resting(dir, state, stack, "server", "resident-B")) + " kB with " + report.Label(stack)
+	}
+	return of("httpjson") + " and " + of("grpcprotobuf")
+}
+
 func (m *maker) costsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
 	fact := func(of func(*report.Counts) float64) func(report.Led) string {

@@ -88,8 +88,12 @@ func TestTold(t *testing.T) {
 		filled(t, root, `unclear (led "sweep" "apart.rate.2000" "grpcprotobuf") "median"`))
 	_, err := fill(root, `{{unclear (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU"}}`)
 	require.ErrorContains(t, err, "grpcprotobuf has a clear difference in CPU")
+	_, err = fill(root, `{{servers (led "sweep" "apart.rate.2000" "grpcprotobuf")}}`)
+	require.ErrorContains(t, err, "apart.rate.2000 has no CPU of servers alone")
 	one, other := &report.Led{OfCPU: true}, &report.Led{OfCPU: true}
 	one.Stack, one.Ratio, other.Stack, other.Ratio = "httpjson", 1, "httpjsoniter", 1
 	require.PanicsWithError(t, "a sentence about httpjson has a figure of httpjsoniter",
 		func() { told(one, "CPU", other) }, "another stack's figure")
+	one.BaseMeans.ServerCPUNs, one.StackMeans.ServerCPUNs = 20_000, 30_000
+	require.Equal(t, "20 µs with JSON and 30 µs with JSON", servers(one))
 }
