@@ -21,8 +21,8 @@ type leading struct {
 	shown                   []shown
 }
 
-// compared are the parts of measure.sh that compare three messages.
-var compared = []string{"rates-small", "rates-structured", "rates-etcd"}
+// messages are the parts of measure.sh that compare three messages.
+var messages = []string{"rates-small", "rates-structured", "rates-etcd"}
 
 // shown is a comparison of a run that a page shows.
 type shown struct{ run, workload, stack string }
@@ -75,7 +75,7 @@ func (m *maker) misled() error {
 	for _, asked := range []struct {
 		folder string
 		parts  []string
-	}{{m.leading.hour, strings.Fields(string(hour[1]))}, {m.leading.messages, compared}} {
+	}{{m.leading.hour, strings.Fields(string(hour[1]))}, {m.leading.messages, messages}} {
 		if asked.folder == "" {
 			continue
 		}

@@ -120,7 +120,7 @@ func TestCompares(t *testing.T) {
 	shows := func(newer folder, name string) error {
 		m := hours(t, map[string]folder{old: {begun: "04:35"}, next: newer})
 		for _, folder := range []string{old, next} {
-			for _, part := range compared {
+			for _, part := range messages {
 				if at := filepath.Join(m.root, "study/results", folder); part != newer.lacks || folder == old {
 					require.NoError(t, os.CopyFS(filepath.Join(at, part), os.DirFS(filepath.Join(at, "sweep"))))
 				}
