@@ -139,7 +139,7 @@ func (o options) answer(ctx context.Context, p plan.Plan, stdout, stderr io.Writ
 	all := p.Campaign(l.Of, nil)
 	facts := plan.Count(ctx, all, l.Of, clock.Part())
 	s := report.Summary{Release: report.Release, Command: strings.Join(shell.AsTyped(), " "), Environment: here,
-		Base: p.Base(), Counting: workload.Counting, Over: p.Sweep.Unit(), Warnings: all.Skipped()}
+		Base: p.Base(), Counting: workload.Counting, Over: p.Sweep.Over, Warnings: all.Skipped()}
 	if p.Compared.OfBuilds() {
 		s.Notes = l.Notes
 	}

@@ -28,7 +28,7 @@ var counts = []struct {
 
 // exact says whether counts of a workload repeat. Where several callers share a connection, timing decides how many
 // pings and writes there are, and a slow link leaves time for a few calls only.
-func exact(w workload.Planned) bool { return !w.At(nil).Several() && w.Link == "" }
+func exact(w workload.Planned) bool { return !w.Several() && w.Link == "" }
 
 // judge is what the gate says of workloads, and its error. An answer that it has no figure of fails, or a gate that
 // sees nothing would stay green: so does a workload that was skipped and that somebody has chosen.

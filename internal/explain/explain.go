@@ -78,17 +78,17 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 		f.Visit(func(f *flag.Flag) {
 			o.ofStacks = f.Name
 			if n := map[string]*int{"callers": callers, "conns": conns}[f.Name]; n != nil {
-				err = cmp.Or(err, shell.Within("explain", f.Name, *n))
+				err = cmp.Or(err, shell.Within(f.Name, *n))
 			}
 		})
 		if err != nil {
-			return o, err
+			return o, shell.Wrong("explain: %w", err)
 		}
 		listed, err := p.Workload(*name)
 		if err != nil {
 			return o, shell.Wrong("%w", err)
 		}
-		o.workload = listed.At(nil)
+		o.workload = listed.Workload
 		o.workload.Callers = cmp.Or(*callers, o.workload.Callers)
 		o.workload.Conns = cmp.Or(*conns, o.workload.Conns)
 		return o, o.check()

@@ -5,24 +5,23 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
 // Sweep are the workloads that are measured: those that a flag with a list makes, or others.
 type Sweep struct {
 	Workloads []workload.Planned
-	Over      string   // the flag that has a list
+	Over      string   // what the list is of, such as callers; "" if there is none
 	Values    []string // the list, a value for each workload
 }
-
-// Unit is what the values of a sweep are of.
-func (s Sweep) Unit() string { return lists[s.Over] }
 
 // Choice is which workloads flags choose: some of the list, or those that they make.
 type Choice struct {
@@ -44,11 +43,8 @@ func (l *List) Set(items string) error {
 	return nil
 }
 
-// lists are the flags that may have a list, and what its values are.
-var lists = map[string]string{"rate": "calls a second", "callers": "callers", "conns": "connections",
-	"gomaxprocs": "GOMAXPROCS"}
-
-const saturated = "saturated" // in a list of rates: callers that call again at once
+// The words that may stand in place of a rate: a quarter of the machine, and callers that call again at once.
+const auto, saturated = "auto", report.Saturated
 
 // fields are the flags of those fields of a workload that have another name.
 var fields = map[workload.Field]string{"Procs": "gomaxprocs", "NewConn": "new-connections"}
@@ -155,139 +151,136 @@ func streams(s rpcbench.Stack) bool {
 	return ok
 }
 
+// maker makes workloads of flags.
+type maker struct {
+	workload.Workload                              // what the others make
+	callers, conns, gomaxprocs, rate shell.Numbers // each may have a list
+}
+
 // makers registers the flags that make workloads. read returns them, after the flags are parsed; none if none of the
 // flags was given.
 func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
-	var w workload.Workload
-	f.String("rate", "", "planned `calls` a second, 500 or more, of 100 callers unless given; auto takes a quarter\n"+
+	m := maker{callers: shell.Whole("callers", "callers"), conns: shell.Whole("conns", "connections"),
+		gomaxprocs: shell.Whole("gomaxprocs", "GOMAXPROCS"), rate: rates()}
+	f.Var(&m.rate, "rate", "planned `calls` a second, 500 or more, of 100 callers unless given; auto takes a quarter\n"+
 		"of the machine. A list is a sweep, and may end with saturated; one flag may have a list")
-	f.String("callers", "", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
-	f.String("conns", "", "`number` of connections of each stack, or a list; as its library is wired unless given:\n"+
+	f.Var(&m.callers, "callers", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
+	f.Var(&m.conns, "conns", "`number` of connections of each stack, or a list; as its library is wired unless given:\n"+
 		"one if they carry several calls at a time, else one for each caller")
-	f.BoolVar(&w.TLS, "tls", false, "use TLS 1.3")
-	f.BoolVar(&w.Unix, "unix", false, "connect by a Unix socket, and not by TCP")
-	f.StringVar(&w.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
+	f.BoolVar(&m.TLS, "tls", false, "use TLS 1.3")
+	f.BoolVar(&m.Unix, "unix", false, "connect by a Unix socket, and not by TCP")
+	f.StringVar(&m.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
 		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.2kB (structured, 2.0 kB of JSON), flex.18kB, or\n"+
 		"drawn, of sizes that services send")
-	f.DurationVar(&w.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
-	f.BoolVar(&w.NewConn, "new-connections", false, "make a connection for each call")
-	f.BoolVar(&w.Stream, "stream", false, "make all calls on one stream, where a stack has streams")
-	f.BoolVar(&w.Headers, "headers", false, "send a token, a trace and a user agent with each call")
-	f.StringVar(&w.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
-	f.String("gomaxprocs", "", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
-	f.BoolVar(&w.Apart, "apart", false, "run the server in a process of its own, whose CPU counts too")
-	return func() (Sweep, error) {
-		var all []value
-		f.Visit(func(f *flag.Flag) {
-			if typed := f.Value.String(); titles[f.Name] != "" && typed != "false" {
-				all = append(all, value{f.Name, typed})
+	f.DurationVar(&m.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
+	f.BoolVar(&m.NewConn, "new-connections", false, "make a connection for each call")
+	f.BoolVar(&m.Stream, "stream", false, "make all calls on one stream, where a stack has streams")
+	f.BoolVar(&m.Headers, "headers", false, "send a token, a trace and a user agent with each call")
+	f.StringVar(&m.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
+	f.Var(&m.gomaxprocs, "gomaxprocs", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
+	f.BoolVar(&m.Apart, "apart", false, "run the server in a process of its own, whose CPU counts too")
+	return func() (Sweep, error) { return m.sweep(f) }
+}
+
+// rates is the value of a flag of planned calls a second.
+func rates() shell.Numbers {
+	return shell.Numbers{Flag: "rate", Of: "calls a second", Words: []string{auto, saturated},
+		Read: func(text string) (float64, error) {
+			rate, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return 0, shell.Wrong("-rate: %q is no rate: give calls a second, or auto; a list may end with saturated", text)
 			}
-		})
-		return maker{command: f.Name()}.of(w, all)
-	}
+			if err = workload.CheckRate(rate); err != nil {
+				err = errors.New(asFlags(err))
+			}
+			return rate, err
+		}}
 }
 
-// value is what a flag was given.
-type value struct{ flag, typed string }
-
-// maker makes workloads of flags.
-type maker struct {
-	Sweep
-	command string
-}
-
-// of makes the workloads of a list, or the one of no list. w has what flags without a list made of it.
-func (m maker) of(w workload.Workload, all []value) (Sweep, error) {
-	values := []string{""}
-	for _, v := range all {
-		if !strings.Contains(v.typed, ",") || lists[v.flag] == "" {
-			continue
-		}
-		if m.Over != "" {
-			return m.Sweep, shell.Wrong("%s: -%s and -%s are lists: one flag may have a list", m.command, m.Over, v.flag)
-		}
-		m.Over, m.Values = v.flag, strings.Split(v.typed, ",")
-		values = m.Values
-	}
-	if len(all) == 0 {
-		return m.Sweep, nil
-	}
-	if err := shell.Once(m.command+": -"+m.Over, values); err != nil {
-		return m.Sweep, err
-	}
-	for _, value := range values {
-		one, err := m.one(w, all, value)
-		if err != nil {
-			return m.Sweep, err
-		}
-		m.Workloads = append(m.Workloads, one)
-	}
-	return m.Sweep, nil
-}
-
-// one makes the workload of a value of the list.
-func (m maker) one(w workload.Workload, all []value, listed string) (one workload.Planned, err error) {
-	one.Workload = w
-	var parts, said []string
-	for _, v := range all {
-		if v.flag == m.Over {
-			v.typed = listed
-		}
-		if err := m.set(&one, v); err != nil {
-			return one, err
-		}
-		if v.flag == "gomaxprocs" && one.Procs == 0 && len(all) > 1 {
-			continue // it is no other workload than without the flag
-		}
-		title, part := titles[v.flag], strings.ReplaceAll(v.flag, "-", "")
-		if v.typed == "1" {
-			title = strings.TrimSuffix(title, "s")
-		}
+// sweep makes a workload of each value of a list, or one if there is none.
+func (m *maker) sweep(f *flag.FlagSet) (s Sweep, err error) {
+	n, over := 1, ""
+	for _, v := range []*shell.Numbers{&m.callers, &m.conns, &m.gomaxprocs, &m.rate} {
 		switch {
-		case v.flag == "payload" && one.Structured():
-			title, part = v.typed, part+"."+v.typed
-		case v.typed == saturated:
-			title, part = saturated, saturated
-		case v.flag == "rate" && one.Ordinary:
-			title, part = "ordinary load", "rate.auto"
-		case strings.Contains(title, "%"):
-			part += "." + strings.ReplaceAll(v.typed, "/", ".") // a slash would begin a key
+		case len(v.All) < 2:
+			continue
+		case over != "":
+			return s, shell.Wrong("%s: -%s and -%s are lists: one flag may have a list", f.Name(), over, v.Flag)
 		}
-		parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", v.typed))
+		n, over = len(v.All), v.Flag
+		s.Over, s.Values = v.Of, v.Texts()
+	}
+	for i := range n {
+		one, err := m.one(f, i)
+		if err != nil {
+			return s, shell.Wrong("%s: %w", f.Name(), err)
+		}
+		if one.Name != "" {
+			s.Workloads = append(s.Workloads, one)
+		}
+	}
+	return s, nil
+}
+
+// one makes the workload of the i-th value of the list. It has no name if none of the flags was given. Values that
+// stand for none are refused, since what they make is not what was typed.
+func (m *maker) one(f *flag.FlagSet, i int) (one workload.Planned, err error) {
+	one.Workload = m.Workload
+	one.Callers, one.Conns, one.Procs = int(m.callers.At(i).N), int(m.conns.At(i).N), int(m.gomaxprocs.At(i).N)
+	rate := m.rate.At(i)
+	switch one.Rate = rate.N; {
+	case rate.Word == auto:
+		one = workload.Ordinary(one.Workload)
+	case rate.Word == saturated && len(m.rate.All) == 1:
+		return one, errors.New("callers saturate without a rate: leave -rate out and give -callers 100")
+	case rate.Word == saturated:
+		one.Callers = cmp.Or(one.Callers, 100)
+	}
+	f.Visit(func(f *flag.Flag) {
+		switch {
+		case f.Name == "wait" && one.Wait == 0:
+			err = fmt.Errorf("-wait %v is no wait: give one, such as 1ms, or leave it out", one.Wait)
+		case titles[f.Name] != "" && f.Value.String() == "":
+			err = fmt.Errorf("-%s has no value: give one, or leave it out", f.Name)
+		}
+	})
+	if err != nil {
+		return one, err
 	}
 	if err := one.Check(); err != nil {
-		return one, shell.Wrong("%s: %s", m.command, asFlags(err))
+		return one, errors.New(asFlags(err))
 	}
-	one.Name, one.Title = strings.Join(parts, "."), strings.Join(said, ", ")
+	one.Name, one.Title = m.called(f, i, one)
 	return one, nil
 }
 
-// set gives a workload the value of a flag that is no plain variable of it. It refuses a value that stands for none,
-// since what it makes is not what was typed.
-func (m maker) set(w *workload.Planned, v value) (err error) {
-	name, value, listed := v.flag, v.typed, v.flag == m.Over
-	switch n := map[string]*int{"callers": &w.Callers, "conns": &w.Conns, "gomaxprocs": &w.Procs}[name]; {
-	case n != nil:
-		if *n, err = strconv.Atoi(value); err != nil || listed && *n == 0 { // which has no place among others
-			return shell.Wrong("%s: -%s: %q is no number of %s", m.command, name, value, lists[name])
+// called are the name and the title of the workload of the i-th value of the list.
+func (m *maker) called(f *flag.FlagSet, i int, one workload.Planned) (name, title string) {
+	var parts, said []string
+	f.Visit(func(f *flag.Flag) {
+		text, title, part := f.Value.String(), titles[f.Name], strings.ReplaceAll(f.Name, "-", "")
+		if v, is := f.Value.(*shell.Numbers); is {
+			text = v.At(i).String()
 		}
-		return shell.Within(m.command, name, *n)
-	case value == "" && name != "rate":
-		return shell.Wrong("%s: -%s has no value: give one, or leave it out", m.command, name)
-	case name == "wait" && w.Wait == 0:
-		return shell.Wrong("%s: -wait %s is no wait: give one, such as 1ms, or leave it out", m.command, value)
-	case name != "rate":
-	case value == "auto":
-		w.Ordinary = true
-	case value == saturated && listed:
-		w.Callers = cmp.Or(w.Callers, 100)
-	case value == saturated:
-		return shell.Wrong("%s: callers saturate without a rate: leave -rate out and give -callers 100", m.command)
-	default:
-		if w.Rate, err = strconv.ParseFloat(value, 64); err != nil || w.Rate == 0 {
-			return shell.Wrong("%s: -rate: %q is no rate: give calls a second, or auto; a list may end with saturated",
-				m.command, value)
+		if text == "1" {
+			title = strings.TrimSuffix(title, "s")
 		}
+		switch {
+		case title == "", text == "false", f.Name == "gomaxprocs" && text == "0":
+			return // it is no other workload than without the flag
+		case f.Name == "payload" && one.Structured():
+			title, part = text, part+"."+text
+		case text == saturated:
+			title, part = saturated, saturated
+		case text == auto:
+			title, part = "ordinary load", "rate.auto"
+		case strings.Contains(title, "%"):
+			part += "." + strings.ReplaceAll(text, "/", ".") // a slash would begin a key
+		}
+		parts, said = append(parts, part), append(said, strings.ReplaceAll(title, "%", text))
+	})
+	if len(parts) == 0 && len(m.gomaxprocs.All) > 0 {
+		return "gomaxprocs.0", "GOMAXPROCS=0"
 	}
-	return nil
+	return strings.Join(parts, "."), strings.Join(said, ", ")
 }

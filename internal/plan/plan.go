@@ -46,7 +46,10 @@ func (p Plan) Links() Links {
 func (p Plan) Campaign(programs map[string][]versus.Program, rates map[string]float64) *versus.Campaign {
 	all := versus.Campaign{Plan: p.Rule(), Seed: p.Seed}
 	for _, planned := range p.Sweep.Workloads {
-		w := planned.At(rates)
+		w := planned.Workload
+		if rate, found := rates[w.Name]; found {
+			w = w.At(rate)
+		}
 		contestants := p.Compared[1:]
 		for _, name := range slices.Sorted(maps.Keys(p.Also)) {
 			if slices.Contains(p.Also[name], w.Name) {
@@ -88,7 +91,7 @@ func (p Plan) apart(c Contestant) bool { return p.Compared[0].Build != c.Build }
 func (p Plan) AsksCPU(w workload.Workload) bool {
 	asks := w.AsksCPU()
 	if p.Sweep.Over != "" {
-		asks = slices.ContainsFunc(p.Sweep.Workloads, func(w workload.Planned) bool { return w.At(nil).AsksCPU() })
+		asks = slices.ContainsFunc(p.Sweep.Workloads, func(w workload.Planned) bool { return w.AsksCPU() })
 	}
 	return asks && p.Servers == nil
 }
@@ -104,7 +107,9 @@ func Wired(one *versus.Comparison) report.Wired {
 func (p Plan) Likely() map[string]float64 {
 	rates := map[string]float64{}
 	for _, w := range p.Sweep.Workloads {
-		rates[w.Name] = versus.Likely(w.Workload)
+		if w.Ordinary {
+			rates[w.Name] = versus.Likely(w.Workload)
+		}
 	}
 	return rates
 }

@@ -40,8 +40,8 @@ func TestCallersOfASweep(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, m.Workloads, 2)
 		for _, w := range m.Workloads {
-			require.Equal(t, callers, w.At(nil).AtOnce(), "%s: %s", typed, w.Title)
-			a := report.Answer{Wired: Wired(&versus.Comparison{Spec: versus.Spec{Workload: w.At(nil)}})}
+			require.Equal(t, callers, w.AtOnce(), "%s: %s", typed, w.Title)
+			a := report.Answer{Wired: Wired(&versus.Comparison{Spec: versus.Spec{Workload: w.Workload}})}
 			said := report.Summary{Answers: []report.Answer{a}}.Wiring()
 			require.Equal(t, fmt.Sprintf("%d callers; client and server in one process", callers), said, "as a picture says")
 		}
@@ -73,11 +73,11 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		{"-rate 5000 -apart", workload.Workload{Name: "apart.rate.5000", Rate: 5000, Apart: true,
 			Title: "client and server in two processes, 5000 calls a second"}},
 		{"-rate auto -payload flex.2kB -gomaxprocs 0", workload.Workload{Name: "payload.flex.2kB.rate.auto",
-			Title: "flex.2kB, ordinary load", Payload: "flex.2kB"}},
+			Title: "flex.2kB, ordinary load", Payload: "flex.2kB", Rate: 1000}},
 		{"-gomaxprocs 0", workload.Workload{Name: "gomaxprocs.0", Title: "GOMAXPROCS=0"}},
 		{"-stream -tls=false", workload.Workload{Name: "stream", Title: "on a stream", Stream: true}},
 	} {
-		want := []workload.Planned{{Workload: test.want, Ordinary: strings.Contains(test.args, "-rate auto")}}
+		want := []workload.Planned{{Workload: test.want, Ordinary: test.want.Rate == 1000}}
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, test.want.Name)
 		f := flag.NewFlagSet("run", flag.ContinueOnError)
 		read := Flags(f, "all unless given")

@@ -69,7 +69,7 @@ func takes(p plan.Plan) []time.Duration {
 	looking, describing, likely := 0*time.Second, 0*time.Second, p.Likely()
 	for _, w := range p.Sweep.Workloads {
 		if w.Ordinary {
-			looking += versus.LookTakes(w.At(likely))
+			looking += versus.LookTakes(w.At(likely[w.Name]))
 		}
 	}
 	all := p.Campaign(nil, likely)
@@ -156,14 +156,14 @@ func lookForRates(ctx context.Context, p plan.Plan, l plan.Programs, show shell.
 	left := 0 * time.Second
 	for _, w := range p.Sweep.Workloads {
 		if w.Ordinary {
-			left += versus.LookTakes(w.At(nil))
+			left += versus.LookTakes(w.Workload)
 		}
 	}
 	for _, planned := range p.Sweep.Workloads {
 		if !planned.Ordinary {
 			continue
 		}
-		w := planned.At(nil)
+		w := planned.Workload
 		show("looking at "+w.Title, left)
 		left -= versus.LookTakes(w)
 		rate, err := versus.Ordinary(ctx, versus.Run, p.Spec(w, p.Compared[0]), l.Of[p.Compared[0].Build][0])

@@ -25,7 +25,7 @@ func TestWhatFailedIsTold(t *testing.T) {
 	silent := func(string, time.Duration) {}
 	p := plan.Plan{Program: programOf(knownStacks()), Compared: plan.Contestants{plan.Of("base"), plan.Of("other")},
 		Time: time.Second, Processes: 8, Sweep: plan.Sweep{Workloads: []workload.Planned{
-			{Workload: workload.Workload{Title: "long headers", Headers: true}, Ordinary: true},
+			workload.Ordinary(workload.Workload{Title: "long headers", Headers: true}),
 			{Workload: workload.Workload{Title: "no message", Payload: "none"}}}}}
 	l := plan.Programs{Of: map[string][]versus.Program{"": {{}}}}
 	rates, warnings, err := lookForRates(t.Context(), p, l, silent)

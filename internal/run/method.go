@@ -298,8 +298,8 @@ func layersOf(ctx context.Context, p plan.Plan, show shell.Show) (string, error)
 	if two.OfBuilds() {
 		return "", nil
 	}
-	single := func(w workload.Planned) bool { return !w.At(nil).Windowed() }
-	w := all[max(0, slices.IndexFunc(all, single))].At(nil)
+	single := func(w workload.Planned) bool { return !w.Windowed() }
+	w := all[max(0, slices.IndexFunc(all, single))].Workload
 	found, err := calls.Explain(ctx, calls.Rounds{Arms: two.Stacks(), Workload: w, Procs: 1}, explained(p.Time), show)
 	if err != nil {
 		return "", err

@@ -279,7 +279,7 @@ func TestWhatIsPlanned(t *testing.T) {
 
 	const servers = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
 	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool {
-		return w.TLS || w.Wait != 0 || w.At(nil).Rate != 0
+		return w.TLS || w.Wait != 0 || w.Rate != 0
 	})
 	require.ElementsMatch(t, of(there), plans(ours(), "-thorough", "-server", servers))
 	require.Contains(t, findings{}.summary(planned(t, ours(), "-thorough", "-server", servers)).Warnings, "skipped: "+

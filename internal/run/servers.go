@@ -30,7 +30,7 @@ func (o options) servers() map[string]string {
 func reachable(all []workload.Planned, made bool) (there []workload.Planned, left string) {
 	var names []string
 	for _, w := range all {
-		if w.TLS || w.Unix || w.Ordinary || w.Rate != 0 || w.Wait != 0 || w.Apart && made {
+		if w.TLS || w.Unix || w.Rate != 0 || w.Wait != 0 || w.Apart && made {
 			names = append(names, w.Name)
 		} else {
 			there = append(there, w)

@@ -95,7 +95,7 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		Environment: f.linked.Environment, Notes: f.linked.Notes, Base: p.Base(), Estimator: verdict.Estimator,
 		Counting: workload.Counting,
 		Plan:     report.Plan{Processes: p.Processes, Layouts: f.linked.Layouts, Seed: p.Seed},
-		Remote:   p.Servers != nil, Over: p.Sweep.Unit(), Call: f.call, Layers: f.layers,
+		Remote:   p.Servers != nil, Over: p.Sweep.Over, Call: f.call, Layers: f.layers,
 		Warnings: slices.Concat(p.Warnings, f.linked.Warnings, f.warnings)}
 	others, n, told := 0.0, 0.0, false // whether Hour tells of others
 	for _, one := range f.comparisons {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -56,7 +57,7 @@ func (c Command) Run(ctx context.Context, args []string, stdout io.Writer) error
 	return do(ctx, f.Args())
 }
 
-var number = regexp.MustCompile(`^invalid value "(\d+)" for flag -([\w-]+): `)
+var invalid = regexp.MustCompile(`^invalid value ("(\d*).*") for flag -([\w-]+): `)
 
 // wrong is what is wrong with the flags that were typed.
 func (c Command) wrong(f *flag.FlagSet, err error) error {
@@ -64,10 +65,15 @@ func (c Command) wrong(f *flag.FlagSet, err error) error {
 	if former := Former(c.Name + " " + unknown); former != nil {
 		return former
 	}
-	if found := number.FindStringSubmatch(err.Error()); found != nil {
-		if of, _ := f.Lookup(found[2]).Value.(flag.Getter); of != nil {
+	if found := invalid.FindStringSubmatch(err.Error()); found != nil {
+		typed, _ := strconv.Unquote(found[1])
+		of := f.Lookup(found[3]).Value
+		if again := of.Set(typed); errors.As(again, new(WrongUse)) { // a value of ours, which says it all
+			return Wrong("%s: %w", c.Name, again)
+		}
+		if of, _ := of.(flag.Getter); of != nil && found[2] == typed && typed != "" {
 			if _, is := of.Get().(time.Duration); is {
-				return Wrong("%s: -%s %s has no unit: write %[3]ss", c.Name, found[2], found[1])
+				return Wrong("%s: -%s %s has no unit: write %[3]ss", c.Name, found[3], typed)
 			}
 		}
 	}
@@ -111,13 +117,13 @@ func hasValue(f *flag.FlagSet, arg string) bool {
 }
 
 // Within refuses a number that a flag may not have. 0 is all cores, and of callers and connections none.
-func Within(command, name string, n int) error {
+func Within(name string, n int) error {
 	least := 1
 	if name == "gomaxprocs" {
 		least = 0
 	}
 	if n < least || n > workload.Most {
-		return Wrong("%s: -%s lies between %d and %d: %d does not", command, name, least, workload.Most, n)
+		return Wrong("-%s lies between %d and %d: %d does not", name, least, workload.Most, n)
 	}
 	return nil
 }

@@ -16,14 +16,10 @@ import (
 // Check is Workload.Check for what is measured in windows of a thousand planned calls, which last two seconds at most
 // unless a call takes long.
 func (p Planned) Check() error {
-	switch {
-	case p.Rate > 0 && p.Rate < LeastRate:
-		return fmt.Errorf("at %v calls a second a window of a thousand calls would take %v: give %d or more, or measure one "+
-			"caller at a time with -workloads small-apart", p.Rate,
-			time.Duration(1000/p.Rate*float64(time.Second)).Round(time.Second), LeastRate)
-	case p.Rate != 0 && !(p.Rate > 0 && p.Rate <= loop.MaxRate):
-		return refuse("%s lies between %d and %d calls per second: %v does not", Field("Rate"), LeastRate,
-			int(loop.MaxRate), p.Rate)
+	if p.Rate != 0 && !p.Ordinary {
+		if err := CheckRate(p.Rate); err != nil {
+			return err
+		}
 	}
 	if p.Ordinary {
 		p.Rate = LeastRate // the least that may be found
@@ -39,6 +35,20 @@ func (p Planned) Check() error {
 		}
 		return refuse("%s can make %.0f calls a second, as each of %d takes %v and more: %s", Field("Callers"), most,
 			p.AtOnce(), p.delay(), would)
+	}
+	return nil
+}
+
+// CheckRate says what is wrong with a rate at which calls are planned.
+func CheckRate(rate float64) error {
+	switch {
+	case rate > 0 && rate < LeastRate:
+		return fmt.Errorf("at %v calls a second a window of a thousand calls would take %v: give %d or more, or measure one "+
+			"caller at a time with -workloads small-apart", rate,
+			time.Duration(1000/rate*float64(time.Second)).Round(time.Second), LeastRate)
+	case !(rate > 0 && rate <= loop.MaxRate):
+		return refuse("%s lies between %d and %d calls per second: %v does not", Field("Rate"), LeastRate,
+			int(loop.MaxRate), rate)
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func TestRatesOfDelayedCallers(t *testing.T) {
 		"they are too few":   {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "400 calls a second"},
 		"this many would do": {workload.Planned{Workload: workload.Workload{Rate: 1000, Wait: wait}}, "give 250 callers"},
 		"and these are":      {workload.Planned{Workload: workload.Workload{Rate: 1000, Callers: 250, Wait: wait}}, ""},
-		"too few to look":    {workload.Planned{Workload: workload.Workload{Wait: wait}, Ordinary: true}, "give 125 callers"},
+		"too few to look":    {workload.Ordinary(workload.Workload{Wait: wait}), "give 125 callers"},
 		"a link delays too":  {workload.Planned{Workload: workload.Workload{Rate: 1000, Link: "4g"}}, "calls a second"},
 		"no delay":           {workload.Planned{Workload: workload.Workload{Rate: 1e6}}, ""},
 	} {

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,23 +10,30 @@ import (
 // Planned is a workload before its run begins.
 type Planned struct {
 	Workload
-	Ordinary bool // the run finds its Rate, at which the base takes about a quarter of the machine
+	Ordinary bool // the run looks for its Rate, at which the base takes about a quarter of the machine
 }
 
-// At is the workload with the rate that was found for it: if none was, a thousand calls a second, or as many as its
-// callers can make.
-func (p Planned) At(rates map[string]float64) Workload {
-	if p.Ordinary {
-		p.Rate = cmp.Or(rates[p.Name], 1000)
-		p.Rate = min(p.Rate, p.MostRate())
-	}
-	return p.Workload
+// Ordinary is a workload at ordinary load. Until a rate is found for it, and where none is, it has a thousand calls a
+// second, or as many as its callers can make.
+func Ordinary(w Workload) Planned {
+	return Planned{w.At(1000), true}
+}
+
+// At is the workload at a rate, or at as many calls a second as its callers can make.
+func (w Workload) At(rate float64) Workload {
+	w.Rate = rate
+	w.Rate = min(rate, w.MostRate())
+	return w
 }
 
 // planned are workloads, of which the named ones have an ordinary load.
 func planned(all []Workload, ordinary ...string) (planned []Planned) {
 	for _, w := range all {
-		planned = append(planned, Planned{w, slices.Contains(ordinary, w.Name)})
+		p := Planned{Workload: w}
+		if slices.Contains(ordinary, w.Name) {
+			p = Ordinary(w)
+		}
+		planned = append(planned, p)
 	}
 	return planned
 }
@@ -111,9 +117,7 @@ func Rows(full bool) (rows []Workload) {
 			Workload{Name: "bytes-100B", Payload: "100B"},
 			Workload{Name: "link-4g", Link: "4g"})
 		for _, w := range All() {
-			if !w.Ordinary {
-				all = append(all, w.Workload)
-			}
+			all = append(all, w.Workload)
 		}
 	}
 	seen := map[Workload]bool{}
@@ -146,7 +150,7 @@ func Own() []Planned {
 // Find returns the workload of a name.
 func Find(name string) (Workload, error) {
 	w, err := In(All(), name)
-	return w.At(nil), err
+	return w.Workload, err
 }
 
 // In returns the workload of a name in a list.

@@ -82,7 +82,7 @@ type row struct {
 // at are planned workloads at some rate.
 func at(planned []workload.Planned) (all []workload.Workload) {
 	for _, p := range planned {
-		all = append(all, p.At(nil))
+		all = append(all, p.Workload)
 	}
 	return all
 }
