@@ -80,7 +80,7 @@ func inventedValue(size int) (any, error) {
 	}
 	message["id"] = id + strings.Repeat("x", size-length)
 	if size >= largest {
-		return nil, fmt.Errorf("2 MiB or more: stacks refuse such messages")
+		return nil, fmt.Errorf("2 MiB or more: %s", tooLarge)
 	}
 	return message, nil
 }

@@ -31,6 +31,9 @@ import (
 const (
 	largest = 2 << 20 // bytes of a sample, which some stacks refuse
 	deepest = 100     // levels of a sample
+
+	tooLarge = "every server is set to refuse such a body (rpcbench.MaxBody), since its own limit would else decide " +
+		"between stacks: give less"
 )
 
 var extensions = []string{".json", ".jsonl", ".ndjson"}
@@ -78,7 +81,7 @@ func readSamples(name string) (all []sample, err error) {
 			case err != nil:
 				return nil, fmt.Errorf("%s: not valid JSON: %w", at, err)
 			case len(v) >= largest:
-				return nil, fmt.Errorf("%s: 2 MiB of JSON or more: stacks refuse such messages", at)
+				return nil, fmt.Errorf("%s: 2 MiB of JSON or more: %s", at, tooLarge)
 			case depth(tree(v)) > deepest:
 				return nil, fmt.Errorf("%s: nested deeper than %d levels", at, deepest)
 			}
@@ -217,7 +220,11 @@ func newWalker() *walker {
 func (w *walker) read(m *protogen.Message, at string, given []sample) (all []any, err error) {
 	for _, s := range given {
 		v := tree(s.data)
-		if err := w.message(m, v, at); err != nil {
+		err := wants(m, v, at)
+		if err == nil {
+			err = w.message(m, v, at)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		if _, err := s.read(m.Desc); err != nil {
@@ -256,7 +263,32 @@ func keyed(m *protogen.Message, key string) *protogen.Field {
 	return nil
 }
 
-// message walks an object. What is no value of m is left to protobuf's own JSON, which has the words for it.
+// wants refuses what is no object where JSON has one for a message. Protobuf's own JSON names neither field nor type of
+// that.
+func wants(m *protogen.Message, v any, at string) error {
+	if _, is := v.(map[string]any); is || known(m) != "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %s is no %s, which is an object", at, brief(v), original(m.Desc))
+}
+
+// fits refuses what isn't of a field's form: a list, a map, or a single value.
+func fits(field *protogen.Field, v any, at string) error {
+	_, isList := v.([]any)
+	_, isObject := v.(map[string]any)
+	wanted := field.Desc.Kind().String()
+	switch {
+	case field.Desc.IsMap() && !isObject:
+		wanted = "map, which is an object"
+	case field.Desc.IsList() && !isList:
+		wanted = "repeated " + wanted + ", which is a list"
+	case field.Message != nil, field.Desc.IsList(), !isList && !isObject:
+		return nil
+	}
+	return fmt.Errorf("%s: %s is no %s", at, brief(v), wanted)
+}
+
+// message walks an object. What else is no value of m is left to protobuf's own JSON, which has the words for it.
 func (w *walker) message(m *protogen.Message, v any, at string) error {
 	object, _ := v.(map[string]any)
 	w.messages[m.Desc.FullName()]++
@@ -283,7 +315,7 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 			}
 			continue
 		}
-		var err error
+		err := fits(field, object[key], at)
 		read := func(v any) any {
 			v, failed := w.value(f, value(field), v, at)
 			err = cmp.Or(err, failed)
@@ -327,6 +359,9 @@ func (w *walker) tell(line string) {
 // hexadecimal matches what is hardly base64: hex of one case, with a digit.
 var hexadecimal = regexp.MustCompile(`^([0-9a-f]{2}){4,}$|^([0-9A-F]{2}){4,}$`)
 
+// duration matches one of protobuf's JSON.
+var duration = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)s$`)
+
 // integer is one as Go reads it: protobuf's JSON has 2.0 and 1e3 too.
 func integer(number string) string {
 	odd := number == "-0" || strings.ContainsAny(number, ".eE") && json.Valid([]byte(number))
@@ -348,9 +383,17 @@ func (w *walker) value(f *form, field *protogen.Field, v any, at string) (any, e
 		kind = field.Message.Fields[0].Desc.Kind()
 	case known == "Timestamp":
 		t, err := time.Parse(time.RFC3339Nano, text)
-		f.odd = f.odd || err != nil || t.Format(time.RFC3339Nano) != text
+		if err != nil {
+			return v, fmt.Errorf("%s: %s is no google.protobuf.Timestamp: write 2026-01-02T15:04:05Z", at, brief(v))
+		}
+		f.odd = f.odd || t.Format(time.RFC3339Nano) != text
 		return v, nil
+	case known == "Duration" && !duration.MatchString(text):
+		return v, fmt.Errorf("%s: %s is no google.protobuf.Duration: write 1.5s", at, brief(v))
 	case known == "" && field.Message != nil:
+		if err := wants(field.Message, v, at); err != nil {
+			return v, err
+		}
 		return v, w.message(field.Message, v, at)
 	case known != "":
 		return v, nil
