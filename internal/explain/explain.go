@@ -160,7 +160,8 @@ func (o options) profiles() (all []*calls.Explanation, err error) {
 		case arg == "-" || strings.Contains(arg, "://"): // which -keep doesn't write to
 			return nil, shell.Former("explain of a service", arg)
 		case missing != nil:
-			return nil, shell.Wrong("explain: %q is neither a profile nor a stack: rpcbench list names the stacks", arg)
+			return nil, shell.Unknown("explain: %q is neither a profile nor a stack: %srpcbench list names the stacks", arg,
+				o.Names())
 		case !info.Mode().IsRegular():
 			return nil, shell.Wrong("explain: %s is no file: name a profile", arg)
 		}

@@ -33,5 +33,10 @@ func (s Summary) CountsText(w io.Writer, width int) error {
 		text += table.Wrap("Warning: "+warning+".", width)
 	}
 	_, err := io.WriteString(w, text+"\n")
-	return cmp.Or(err, t.Text(w, width))
+	err = cmp.Or(err, t.Text(w, width))
+	for _, line := range s.Builds() {
+		_, failed := io.WriteString(w, table.Wrap(line, width))
+		err = cmp.Or(err, failed)
+	}
+	return err
 }

@@ -262,7 +262,7 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 		}
 		fmt.Fprintln(w)
 	}
-	said := slices.Concat(s.Unmeasured(), s.Sentences(), s.Shares())
+	said := slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares())
 	if hour := s.Hour(); hour != "" {
 		said = append(said, hour)
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	text "text/template"
@@ -169,7 +170,7 @@ func (l Led) Micro() float64 { return l.BaseNs * (l.Ratio - 1) / 1000 }
 // don't have.
 func (l Led) Paired() float64 { return cmp.Or(l.BaseNs*l.Ratio, l.StackNs) }
 
-// Label is how sentences call a stack. Of the build of a stack it keeps what follows the last slash.
+// Label is how sentences call a stack. Of the build of a stack it keeps what tables have room for.
 func Label(stack string) string {
 	name, build, _ := strings.Cut(stack, "@")
 	name, converts := strings.CutSuffix(name, ".converted")
@@ -183,12 +184,37 @@ func Label(stack string) string {
 		name += " with conversion"
 	}
 	if build != "" {
-		if build = path.Base(build); len(build) > 24 {
-			build = build[:23] + "…"
-		}
-		name += " with " + build
+		name += " with " + short(build)
 	}
 	return table.Line(name)
+}
+
+// short is a build as tables have room for: what follows the last slash, or KEY=VALUE. A long one is cut in the middle,
+// so that both ends stay, the value above all.
+func short(build string) string {
+	const most, end, value = 24, 10, 16
+	before, _, variable := strings.Cut(build, "=")
+	if !variable {
+		before, build = "", path.Base(build)
+	}
+	all, kept := []rune(build), end
+	if len(all) <= most {
+		return build
+	}
+	if variable {
+		kept = min(max(kept, len(all)-len([]rune(before))), value)
+	}
+	return string(all[:most-1-kept]) + "…" + string(all[len(all)-kept:])
+}
+
+// Builds has a line for each build whose name tables cut.
+func (s Summary) Builds() (lines []string) {
+	for _, stack := range append([]string{s.Base}, s.Stacks()...) {
+		if label := Label(stack); strings.Contains(label, "…") && !strings.Contains(stack, "…") {
+			lines = append(lines, label+" is "+table.Line(stack)+".")
+		}
+	}
+	return lines
 }
 
 // Stacks are the compared ones, in their order.
@@ -260,6 +286,9 @@ func (s Summary) cpu() string {
 	return map[bool]string{true: clientHeading, false: cpuHeading}[s.Remote]
 }
 
+// rows matches the output of benchmarks.
+var rows = regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s+\S+ ns/op`)
+
 // Read reads what a run left in a folder.
 func Read(from string) (s Summary, err error) {
 	defer func() {
@@ -268,6 +297,11 @@ func Read(from string) (s Summary, err error) {
 		}
 	}()
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {
+		text, _ := readFile(from) // of one that can't be read nothing is said
+		if rows.MatchString(text) {
+			return s, fmt.Errorf("%s has rows of go test -bench, which benchstat reads: name the folder that rpcbench run made",
+				from)
+		}
 		return s, fmt.Errorf("%s is a file: name the folder that rpcbench run made", from)
 	}
 	data, err := readFile(filepath.Join(from, "summary.json"))

@@ -378,6 +378,39 @@ func TestShares(t *testing.T) {
 	require.NotContains(t, page.String(), "validates and answers", "nobody knows of one's own handler")
 	require.Equal(t, "gRPC with conversion", Label("grpcprotobuf.converted"))
 	require.Equal(t, "httpxml.some with HEAD", Label("httpxml.some@HEAD"))
+	for build, want := range map[string]string{
+		"google.golang.org/grpc@v1.80.0":                   "grpc@v1.80.0",
+		"GOEXPERIMENT=nojsonv2":                            "GOEXPERIMENT=nojsonv2",
+		"GOFLAGS=-tags=a/b":                                "GOFLAGS=-tags=a/b",
+		"GRPC_GO_EXPERIMENTAL_CODEC_POOL=true":             "GRPC_GO_EXPER…_POOL=true",
+		"GOEXPERIMENT=nosizespecializedmalloc":             "GOEXPER…pecializedmalloc",
+		"example.com/m@v0.0.0-20260102030405-0123456789ab": "m@v0.0.0-2026…23456789ab",
+	} {
+		require.Equal(t, "JSON with "+want, Label("httpjson@"+build))
+	}
+}
+
+// A build whose name tables cut stands whole once in each form of a report, also if it is the base.
+func TestLongBuilds(t *testing.T) {
+	const base, stack = "httpjson@GRPC_GO_EXPERIMENTAL_CODEC_POOL=false", "httpjson@GRPC_GO_EXPERIMENTAL_CODEC_POOL=true"
+	count := &Counts{Calls: 1000, Sent: 197, Allocs: 20, Connections: 1}
+	s := Summary{Release: Release, Base: base, Answers: []Answer{{Workload: "small", Does: "a small call", Stack: stack,
+		BaseFacts: count, Facts: count}}}
+	timed := s
+	timed.Plan.Processes, timed.Answers = 8, slices.Clone(s.Answers)
+	timed.Answers[0].Answer = verdict.Answer{Processes: verdict.Counts{Planned: 8, Counted: 8},
+		Time: verdict.Figure{Verdict: verdict.More, Ratio: 1.5, Lo: 1.4, Hi: 1.6, BaseNs: 4e4}}
+	counts := func(w io.Writer) error { return s.CountsText(w, 200) }
+	text := func(w io.Writer) error { return timed.Text(w, 200, false, false) }
+	for _, to := range []func(io.Writer) error{s.Markdown, counts, timed.Markdown, text, timed.HTML} {
+		var page strings.Builder
+		require.NoError(t, to(&page))
+		for _, whole := range []string{base, stack} {
+			require.Contains(t, page.String(), Label(whole)+" is "+whole+".")
+		}
+	}
+	s.Base, s.Answers[0].Stack = "httpjson@go1.26.8", "httpjson"
+	require.Empty(t, s.Builds())
 }
 
 // The picture of latencies is of those who wait: not of one core, where time is work. A point stands where the marks of

@@ -159,6 +159,9 @@ func Merge(row string, calls int64, recordings ...[]byte) (*profile.Profile, err
 // cores some MB. Parsed, a malicious one takes 80 times as much memory.
 const most = 16 << 20
 
+// rows matches the output of benchmarks.
+var rows = regexp.MustCompile(`(?m)^Benchmark\S*\s+\d+\s+\S+ ns/op`)
+
 // ReadFile reads the profile of a file.
 func ReadFile(path string) (*profile.Profile, error) {
 	file, err := os.Open(path)
@@ -184,6 +187,9 @@ func Read(name string, from io.Reader) (*profile.Profile, error) {
 	if len(data) == most {
 		return nil, fmt.Errorf("%s has %d MiB and more, uncompressed: profile for less time, or merge fewer: "+
 			"go tool pprof -proto FIRST SECOND > FEWER", name, most>>20)
+	}
+	if rows.Match(data) {
+		return nil, fmt.Errorf("%s has rows of go test -bench, and no profile: benchstat reads them", name)
 	}
 	p, parseErr := profile.ParseUncompressed(data)
 	if err = cmp.Or(err, parseErr); err == nil {
