@@ -42,7 +42,7 @@ func Command(p shell.Program, make own.Make, stdout, stderr io.Writer) shell.Com
 				o, err := read(args)
 				theirs, wrong := make.Asked(f, m)
 				if theirs {
-					o.Program = shell.Program{Stacks: own.Stacks()}
+					o.Program = shell.Program{Stacks: own.Stacks(), Others: p.Names()}
 				}
 				if err := cmp.Or(wrong, err); err != nil {
 					return err
@@ -131,7 +131,9 @@ func (o options) answer(ctx context.Context, p plan.Plan, stdout, stderr io.Writ
 		}
 		defer func() { _ = os.Remove(o.out) }() // unless something is in it
 	}
-	l, err := p.Links().Make(ctx, here, clock.Part())
+	links := p.Links()
+	links.Say = clock.Say
+	l, err := links.Make(ctx, here, clock.Part())
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,8 @@ func (o options) answer(ctx context.Context, p plan.Plan, stdout, stderr io.Writ
 	all := p.Campaign(l.Of, nil)
 	facts := plan.Count(ctx, all, l.Of, clock.Part())
 	s := report.Summary{Release: report.Release, Command: strings.Join(shell.AsTyped(), " "), Environment: here,
-		Base: p.Base(), Counting: workload.Counting, Over: p.Sweep.Over, Warnings: all.Skipped()}
+		Base: p.Base(), Counting: workload.Counting, Over: p.Sweep.Over,
+		Warnings: slices.Concat(p.Unheeded(), l.Warnings, all.Skipped())}
 	if p.Compared.OfBuilds() {
 		s.Notes = l.Notes
 	}

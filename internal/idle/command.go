@@ -82,6 +82,7 @@ func (o options) answer(ctx context.Context, held Plan, main string, stdout, std
 	ctx, clock := shell.NewClock(ctx, stderr, links.Takes(), held.Takes())
 	defer clock.End()
 	here := environ.List() // a folder of results would be a change of the source
+	links.Say = clock.Say
 	out, err := shell.Folder("idle", o.out)
 	if err != nil {
 		return err

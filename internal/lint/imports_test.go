@@ -152,7 +152,7 @@ func TestRooms(t *testing.T) {
 		"verdict":   nil,
 		"compare":   {"verdict", "measure", "environ"},
 		"report":    {"verdict"},
-		"plan":      {"shell", "report", "compare", "verdict", "measure"},
+		"plan":      {"shell", "report", "compare", "verdict", "measure", "environ"},
 		"run": {"shell", "own", "plan", "report", "explain/calls", "explain/layers", "compare", "verdict", "measure",
 			"suite/corpus", "environ"},
 		"count": {"shell", "own", "plan", "report", "measure", "environ"},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,12 +77,43 @@ func (all Contestants) OfBuilds() bool {
 	return slices.ContainsFunc(all, func(c Contestant) bool { return c.Build != "" })
 }
 
+// bare matches a version without a module, or without the go of a release.
+var bare = regexp.MustCompile(`^v?(\d+\.\d+.*)$`)
+
+// meant has, for each build that is a bare version, the same stack with that version of its library: a module, or Go.
+func (all Contestants) meant(p shell.Program) map[string]string {
+	meant := map[string]string{}
+	for _, c := range all {
+		version := bare.FindStringSubmatch(c.Build)
+		stacks, err := p.Find(c.Stack)
+		if version == nil || err != nil {
+			continue
+		}
+		build, t := "go"+version[1], stacks[0].Traits
+		for _, library := range append(slices.Clone(t.ClientLibraries), t.Codec) {
+			if host, _, _ := strings.Cut(library, "/"); strings.Contains(host, ".") {
+				build = library + "@v" + version[1]
+				break
+			}
+		}
+		meant[c.Build] = c.Stack + "@" + build
+	}
+	return meant
+}
+
+// withoutV2 matches builds that have no encoding/json/v2.
+var withoutV2 = regexp.MustCompile(`^go1\.(1?\d|2[0-6])\b|^GOEXPERIMENT=(.*,)?no(ne|jsonv2)(,|$)`)
+
 // Check says what is wrong with those that a command was given, and has their stacks.
 func (all Contestants) Check(command string, p shell.Program) (stacks []rpcbench.Stack, err error) {
 	for _, c := range all {
 		if strings.HasSuffix(c.Stack, "@") {
 			return nil, shell.Wrong("%s: %s names no build after the @: give a git revision, a Go release, module@version or "+
 				"KEY=VALUE, such as %[2]sHEAD~1", command, c.Stack)
+		}
+		if c.Stack == shell.JSONv2 && withoutV2.MatchString(c.Build) {
+			return nil, shell.Wrong("%s: the build %s has no encoding/json/v2, and so no %s: leave it out", command, c.Build,
+				c.Stack)
 		}
 		if err := builds.Check(c.Build); err != nil {
 			return nil, shell.Wrong("%s: %w", command, err)

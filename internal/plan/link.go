@@ -31,6 +31,9 @@ type Links struct {
 	Layouts int      // links of each build; 0 is this program as it is
 	Seed    uint64
 	Judged  string // the flag that judges layouts, so that there must be some; "" takes this program if none can be linked
+
+	Meant map[string]string       // what was probably meant by a build that is a bare version
+	Say   func(line string) error // tells at once what the warnings say of builds; nil if nobody asks
 }
 
 const aLink = 2 * time.Second // takes about so long
@@ -86,6 +89,10 @@ func (of Links) Make(ctx context.Context, here []string, show shell.Show) (l Pro
 		return asItIs(err.Error())
 	}
 	defer show("", 0)
+	show("looking for the builds", of.Takes())
+	if l.Warnings, err = of.find(ctx, folder); err != nil {
+		return l, errors.Join(err, folder.Remove())
+	}
 	all, seeds, done, first := of.Builds, of.seeds(), 0, time.Time{}
 	for _, build := range all {
 		tell := func() {
@@ -116,4 +123,30 @@ func (of Links) Make(ctx context.Context, here []string, show shell.Show) (l Pro
 	}
 	l.Remove = folder.Remove
 	return l, nil
+}
+
+// find finds each build before the first one is linked. It warns of builds of one program, and tells that at once.
+func (of Links) find(ctx context.Context, folder *builds.Folder) (warnings []string, err error) {
+	for i, build := range of.Builds {
+		switch err := folder.Find(ctx, build); {
+		case ctx.Err() != nil:
+			return nil, shell.ErrInterrupted
+		case err != nil && of.Meant[build] != "":
+			return nil, fmt.Errorf("%w: did you mean %s?", err, of.Meant[build])
+		case err != nil:
+			return nil, err
+		}
+		for _, other := range of.Builds[:i] {
+			if folder.Same(build, other) {
+				warnings = append(warnings, fmt.Sprintf("%s and %s make the same program, so what differs between them is noise",
+					cmp.Or(other, "this source"), cmp.Or(build, "this source")))
+			}
+		}
+	}
+	for _, line := range warnings {
+		if of.Say != nil {
+			err = cmp.Or(err, of.Say(line))
+		}
+	}
+	return warnings, err
 }

@@ -3,11 +3,14 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
@@ -39,7 +42,8 @@ func (p Plan) Rule() verdict.Plan {
 
 // Links are the programs that measure.
 func (p Plan) Links() Links {
-	return Links{Main: p.Main, Builds: p.Compared.Builds(), Layouts: p.Layouts, Seed: p.Seed}
+	return Links{Main: p.Main, Builds: p.Compared.Builds(), Layouts: p.Layouts, Seed: p.Seed,
+		Meant: p.Compared.meant(p.Program)}
 }
 
 // Campaign has a comparison for each workload, at its rate, and each contestant.
@@ -86,6 +90,21 @@ func (p Plan) Spec(w workload.Workload, c Contestant) versus.Spec {
 
 // apart tells whether each arm has a process of its own.
 func (p Plan) apart(c Contestant) bool { return p.Compared[0].Build != c.Build }
+
+// Unheeded warns of what was asked for, or stands in the environment, and has no part in what is measured.
+func (p Plan) Unheeded() (warnings []string) {
+	for _, w := range p.Sweep.Workloads {
+		if idle := w.Conns - w.AtOnce(); idle > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: at any time %d of %d connections are idle, since each caller has one "+
+				"call under way", w.Title, idle, w.Conns))
+		}
+	}
+	if e := os.Getenv("GOEXPERIMENT"); e != "" && e != environ.Experiment() && p.Links().none() {
+		warnings = append(warnings, fmt.Sprintf("the variable GOEXPERIMENT=%s has no part in this program, which is built "+
+			"already: %s@GOEXPERIMENT=%[1]s is a build with it", e, p.Compared[0].Stack))
+	}
+	return warnings
+}
 
 // AsksCPU says whether an answer leads by CPU time. All of a sweep do if one does, or its ratios were of two things.
 func (p Plan) AsksCPU(w workload.Workload) bool {

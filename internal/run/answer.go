@@ -36,6 +36,7 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 		return err
 	}
 	links := p.Links()
+	links.Say = clock.Say
 	if o.max > 0 {
 		links.Judged = "-max"
 	}

@@ -48,7 +48,7 @@ func Command(p shell.Program, make own.Make, stdout, stderr io.Writer) shell.Com
 				o, err := read(args)
 				theirs, wrong := make.Asked(f, m)
 				if theirs {
-					o.Program = shell.Program{Stacks: own.Stacks()}
+					o.Program = shell.Program{Stacks: own.Stacks(), Others: p.Names()}
 				}
 				if err := cmp.Or(wrong, err); err != nil {
 					return err
@@ -147,6 +147,7 @@ func (o options) plan() plan.Plan {
 			p.Time = 8 * time.Second
 		}
 	}
+	p.Warnings = append(p.Warnings, p.Unheeded()...)
 	if procs := os.Getenv("GOMAXPROCS"); procs != "" {
 		p.Warnings = append(p.Warnings, "the variable GOMAXPROCS="+procs+" has no effect, because each workload has "+
 			"its own: -gomaxprocs sets it")

@@ -5,9 +5,11 @@ import (
 	"slices"
 )
 
-// meant are words that newcomers type for the two stacks that most ask about.
+// meant are words that newcomers type for the stacks that most ask about, and flags as ghz, fortio and wrk have them.
 var meant = map[string]string{"grpc": "grpcprotobuf", "json": "httpjson", "rest": "httpjson", "http": "httpjson",
-	"jsoniter": "httpjsoniter", "connect": "connectrpc"}
+	"jsoniter": "httpjsoniter", "connect": "connectrpc", "-c": "-callers", "-concurrency": "-callers", "-qps": "-rate",
+	"-rps": "-rate", "-r": "-rate", "-connections": "-conns", "-z": "-time", "-duration": "-time",
+	"-t": "-time", "-o": "-out", "-output": "-out"}
 
 // didYouMean asks for the name that was meant, in front of what else is to be said, or is "" if none is near: more than
 // a third of the letters differ.

@@ -17,8 +17,12 @@ import (
 type Program struct {
 	Stacks []rpcbench.Stack
 	Own    []rpcbench.Workload
-	Main   string // the import path of its main package
+	Main   string   // the import path of its main package
+	Others []string // stacks of create-user, where Stacks stand for those of messages of one's own
 }
+
+// JSONv2 is the stack of which a build with an older Go release has nothing.
+const JSONv2 = "httpjson.v2"
 
 // Workloads are those of run, in their order.
 func (p Program) Workloads() (all []workload.Planned) {
@@ -78,15 +82,27 @@ func (p Program) Find(names ...string) (found []rpcbench.Stack, err error) {
 	for _, name := range names {
 		i := slices.Index(known, name)
 		if i < 0 {
-			there := "rpcbench list names them"
-			if p.Stacks[0].Method != "" {
-				there = "there are " + strings.Join(known, ", ")
-			}
-			return nil, Wrong("unknown stack %q: %s%s", name, didYouMean(name, known), there)
+			return nil, p.unknown(name)
 		}
 		found = append(found, p.Stacks[i])
 	}
 	return found, nil
+}
+
+// unknown is the error of a stack that the program lacks: why it does, if the stack is one of ours.
+func (p Program) unknown(name string) error {
+	known, there := p.Names(), "rpcbench list names them"
+	if p.Stacks[0].Method != "" {
+		there = "there are " + strings.Join(known, ", ")
+	}
+	switch {
+	case slices.Contains(p.Others, name):
+		return Wrong("%s is for create-user, and takes no messages of yours: %s", name, there)
+	case name == JSONv2:
+		return Wrong("%s needs encoding/json/v2, which this program lacks: build it with Go 1.27 or later, and without "+
+			"GOEXPERIMENT=nojsonv2", name)
+	}
+	return Wrong("unknown stack %q: %s%s", name, didYouMean(name, known), there)
 }
 
 // Workload is the workload of that name.

@@ -30,8 +30,11 @@ const (
 	shown = 4                // lines of what a failed one printed
 )
 
+// noOther is what a name is not that can be a git revision at most.
+const noOther = "no Go release, no module@version and no KEY=VALUE"
+
 var (
-	release = regexp.MustCompile(`^go1\.\d+(\.\d+|rc\d+)$`)
+	release = regexp.MustCompile(`^go\d+\.\d+(\.\d+|rc\d+)$`)
 	partial = regexp.MustCompile(`^go1\.\d+$`)
 	setting = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=`)
 )
@@ -44,6 +47,17 @@ type Folder struct {
 	source string // the module's
 	main   string // the import path of the program's main package, which is the module's or that of a tool
 	made   int
+	found  map[string]source // by build
+}
+
+// source is what a build is linked of.
+type source struct {
+	dir       string   // the module's
+	env, args []string // of the go command
+	taken     []string // by the environment of the program's processes
+	commit    string   // of a revision
+	exact     string   // a module and its version that have to be in the programs; "" if none has to
+	program   string   // equal for builds of one program; "" is that of the source as it lies
 }
 
 // Check refuses names that no build can have.
@@ -64,15 +78,15 @@ func Open(ctx context.Context, main string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{dir: dir, source: ".", main: main}
-	if err := f.find(ctx); err != nil {
+	f := &Folder{dir: dir, source: ".", main: main, found: map[string]source{}}
+	if err := f.locate(ctx); err != nil {
 		line, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), f.source, "."), "\n") // results name no folders
 		return nil, errors.Join(errors.New(strings.TrimSuffix(line, ":")), f.Remove())
 	}
 	return f, nil
 }
 
-func (f *Folder) find(ctx context.Context) error {
+func (f *Folder) locate(ctx context.Context) error {
 	said, err := f.run(ctx, nil, "go", "env", "GOMOD", "GOFLAGS")
 	mod, flags, _ := strings.Cut(said, "\n")
 	switch {
@@ -101,30 +115,78 @@ func (f *Folder) find(ctx context.Context) error {
 // Remove deletes the folder with all programs.
 func (f *Folder) Remove() error { return os.RemoveAll(f.dir) }
 
+// Find looks for what a build is to be linked of, and links nothing. It fails where that is not to be had: a release, a
+// version of a module, or a revision.
+func (f *Folder) Find(ctx context.Context, build string) (err error) {
+	if _, done := f.found[build]; done {
+		return nil
+	}
+	s := source{dir: f.source, program: build}
+	here := func(name string, args ...string) (said string) { // of the source as it lies
+		said, _ = f.run(ctx, nil, name, args...)
+		return said
+	}
+	switch {
+	case build == "":
+	case release.MatchString(build):
+		var version string
+		s.env = []string{"GOTOOLCHAIN=" + build}
+		if version, err = f.run(ctx, s.env, "go", "env", "GOVERSION"); err != nil {
+			err = fmt.Errorf("there is no such release, or go can't fetch it: %w", err)
+		}
+		s.same(err == nil && version == here("go", "env", "GOVERSION"))
+	case setting.MatchString(build):
+		s.env, s.taken = []string{build}, []string{build}
+		_, err = f.run(ctx, s.env, "go", "env", "GOVERSION") // which refuses values that go can't build with
+		if err == nil && strings.HasPrefix(build, "GOEXPERIMENT=") {
+			var compiler string
+			compiler, err = f.run(ctx, s.env, "go", "tool", "compile", "-V")
+			s.same(compiler == here("go", "tool", "compile", "-V"))
+		}
+	case strings.Contains(build, "@") && !strings.Contains(build, "@{"):
+		var mod string
+		mod, s.exact, err = f.version(ctx, build)
+		s.args = []string{"-modfile=" + mod, "-mod=mod"}
+		s.program = s.exact
+		path, _, _ := strings.Cut(s.exact, "@")
+		s.same(err == nil && s.exact == here("go", "list", "-m", "-f", "{{.Path}}@{{.Version}}", path))
+	default:
+		if s.commit, s.dir, err = f.revision(ctx, build); err == nil {
+			s.program = cmp.Or(here("git", "rev-parse", s.commit+"^{tree}"), s.commit)
+			s.same(s.program == here("git", "rev-parse", "HEAD^{tree}") && here("git", "status", "--porcelain") == "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", build, err)
+	}
+	f.found[build] = s
+	return nil
+}
+
+// same tells that the program is that of the source as it lies, if it is.
+func (s *source) same(is bool) {
+	if is {
+		s.program = ""
+	}
+}
+
+// Same tells whether two builds that were found make one program.
+func (f *Folder) Same(a, b string) bool { return f.found[a].program == f.found[b].program }
+
 // Link makes a program of a build for each seed of a layout; a seed of 0 is the linker's own order. "" is the source
 // as it lies. The user's tree is only read: a revision is built in a clone, and another version of a module with a
 // copy of go.mod. Link also returns the versions of Go and of the modules, as far as the programs tell, and the
 // commit of a revision.
 func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 	programs []versus.Program, versions []string, err error) {
-	in, p, args := *f, versus.Program{}, []string{"build", "-buildvcs=false"}
-	var env []string // of the go command
-	var exact string // a module and its version that have to be in the programs
-	switch {
-	case build == "":
-	case release.MatchString(build):
-		env = []string{"GOTOOLCHAIN=" + build}
-	case setting.MatchString(build):
-		env = []string{build}
-		p.Env = env
-	case strings.Contains(build, "@") && !strings.Contains(build, "@{"):
-		var mod string
-		mod, exact, err = f.version(ctx, build)
-		args = append(args, "-modfile="+mod, "-mod=mod")
-	default:
-		var hash string
-		hash, in.source, err = f.revision(ctx, build)
-		versions = []string{fmt.Sprintf("commit=%.12s", hash)}
+	if err := f.Find(ctx, build); err != nil {
+		return nil, nil, err
+	}
+	s, in := f.found[build], *f
+	in.source = s.dir
+	p, args := versus.Program{Env: s.taken}, append([]string{"build", "-buildvcs=false"}, s.args...)
+	if s.commit != "" {
+		versions = []string{fmt.Sprintf("commit=%.12s", s.commit)}
 	}
 	for i, seed := range seeds {
 		if err != nil {
@@ -137,7 +199,7 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 			p.Layout = i + 1
 			own = append(own, fmt.Sprintf("-ldflags=-randlayout=%d", seed))
 		}
-		_, err = in.run(ctx, env, "go", append(own, f.main)...)
+		_, err = in.run(ctx, s.env, "go", append(own, f.main)...)
 		programs = append(programs, p)
 		if err == nil && f.Linked != nil {
 			f.Linked()
@@ -155,8 +217,8 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 					versions = append(versions, m.Path+"@"+m.Version)
 				}
 			}
-			if exact != "" && !slices.Contains(versions, exact) { // other modules may need a newer one
-				err = fmt.Errorf("%s is not in what is measured, which has %s", exact, strings.Join(versions, " "))
+			if s.exact != "" && !slices.Contains(versions, s.exact) { // other modules may need a newer one
+				err = fmt.Errorf("%s is not in what is measured, which has %s", s.exact, strings.Join(versions, " "))
 			}
 		}
 	}
@@ -195,12 +257,18 @@ func (f *Folder) revision(ctx context.Context, name string) (hash, dir string, e
 	case errors.Is(err, exec.ErrNotFound):
 		return "", "", errors.New("there is no git command")
 	case err != nil:
-		shallow, _ := f.run(ctx, nil, "git", "rev-parse", "--is-shallow-repository")
+		shallow, none := f.run(ctx, nil, "git", "rev-parse", "--is-shallow-repository")
+		switch {
+		case none != nil && strings.Contains(none.Error(), "safe.directory"): // it is somebody else's
+			return "", "", none
+		case none != nil:
+			return "", "", errors.New("the working directory is in no git repository, and this is " + noOther)
+		}
 		if shallow == "true" {
 			return "", "", errors.New("this clone is shallow and has no such revision: git fetch --unshallow gets all; " +
 				"actions/checkout does with fetch-depth: 0")
 		}
-		return "", "", errors.New("this is no git revision, no Go release, no module@version and no KEY=VALUE")
+		return "", "", errors.New("this is no git revision, " + noOther)
 	}
 	try := func(name string, args ...string) (said string) { // unless something has failed
 		if err == nil {
