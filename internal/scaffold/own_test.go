@@ -522,6 +522,8 @@ func TestBadInput(t *testing.T) {
 			`reply.json:1: reply.n[]: null is no shop.v1.Reply.N, which is an object`, false},
 		{"one for many", given{fields: "repeated int32 i = 1;", reply: `{"i":1}`}, nil,
 			`reply.json:1: reply.i: 1 is no repeated int32, which is a list`, false},
+		{"one message for many", given{fields: "repeated N n = 1; message N {}", reply: `{"n":{}}`}, nil,
+			`reply.json:1: reply.n: {} is no repeated shop.v1.Reply.N, which is a list`, false},
 		{"many for one", given{fields: "int32 i = 1;", reply: `{"i":[1]}`}, nil,
 			`reply.json:1: reply.i: [1] is no int32`, false},
 		{"a list for a map", given{fields: "map<string, int32> i = 1;", reply: `{"i":[]}`}, nil,

@@ -277,6 +277,9 @@ func fits(field *protogen.Field, v any, at string) error {
 	_, isList := v.([]any)
 	_, isObject := v.(map[string]any)
 	wanted := field.Desc.Kind().String()
+	if field.Message != nil {
+		wanted = original(field.Message.Desc)
+	}
 	switch {
 	case field.Desc.IsMap() && !isObject:
 		wanted = "map, which is an object"

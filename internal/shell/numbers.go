@@ -76,7 +76,7 @@ func Whole(flag, of string) Numbers {
 	return Numbers{Flag: flag, Of: of, Read: func(text string) (float64, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return 0, Wrong("-%s: %q is no number of %s", flag, text, of)
+			return 0, Wrong("-%s: %q is no number of %s: give one, or a list such as 1,4,16", flag, text, of)
 		}
 		return float64(n), Within(flag, n)
 	}}
