@@ -77,8 +77,8 @@ func (all Contestants) OfBuilds() bool {
 	return slices.ContainsFunc(all, func(c Contestant) bool { return c.Build != "" })
 }
 
-// bare matches a version without a module, or without the go of a release.
-var bare = regexp.MustCompile(`^v?(\d+\.\d+.*)$`)
+// bare matches a version without the path of a module, or without the go of a release.
+var bare = regexp.MustCompile(`^([\w-]+@)?v?(\d+\.\d+.*)$`)
 
 // meant has, for each build that is a bare version, the same stack with that version of its library: a module, or Go.
 func (all Contestants) meant(p shell.Program) map[string]string {
@@ -89,10 +89,10 @@ func (all Contestants) meant(p shell.Program) map[string]string {
 		if version == nil || err != nil {
 			continue
 		}
-		build, t := "go"+version[1], stacks[0].Traits
+		build, t := "go"+version[2], stacks[0].Traits
 		for _, library := range append(slices.Clone(t.ClientLibraries), t.Codec) {
 			if host, _, _ := strings.Cut(library, "/"); strings.Contains(host, ".") {
-				build = library + "@v" + version[1]
+				build = library + "@v" + version[2]
 				break
 			}
 		}

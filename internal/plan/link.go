@@ -136,11 +136,10 @@ func (of Links) find(ctx context.Context, folder *builds.Folder) (warnings []str
 		case err != nil:
 			return nil, err
 		}
-		for _, other := range of.Builds[:i] {
-			if folder.Same(build, other) {
-				warnings = append(warnings, fmt.Sprintf("%s and %s make the same program, so what differs between them is noise",
-					cmp.Or(other, "this source"), cmp.Or(build, "this source")))
-			}
+		same := slices.IndexFunc(of.Builds[:i], func(other string) bool { return folder.Same(build, other) })
+		if same >= 0 {
+			warnings = append(warnings, fmt.Sprintf("%s and %s make the same program, so what differs between them is noise",
+				cmp.Or(of.Builds[same], "this source"), cmp.Or(build, "this source")))
 		}
 	}
 	for _, line := range warnings {
