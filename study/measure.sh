@@ -24,8 +24,8 @@ hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 co
   conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
   cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-etcd:8 asked:1 pools:6 h2c:4 price:8 inprocess:2 rates-floor:2 rates-default:5 rates-windows:9
-  rates-tuned:5 rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8
+second=(rates-etcd:8 asked:1 pools:6 h2c:4 price:8 inprocess:2 proxied:8 rates-floor:2 rates-default:5
+  rates-windows:9 rates-tuned:5 rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8
   grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
@@ -158,6 +158,7 @@ measure() { # a part, and the folder to make
       done
     done >"$2/rows.txt"
     ;;
+  proxied) study/proxied.sh "$2" ${checks:+1} ;; # through nginx, and directly
   rates-floor) # the least that a call at a rate takes: hardly more than our loop and the kernel
     rpcbench run -rate 1000,2000,5000 -apart -time 3s -out "$2" rawtcp
     ;;
@@ -328,6 +329,10 @@ check() { # begins each part, and names those that can't
   out=$(realpath --relative-to . "$scratch") # as a folder of results is named
   for part in "${parts[@]%:*}"; do
     printf 'measure: %s\n' "$part"
+    [ "$part" != proxied ] || PATH=$PATH:/usr/sbin type nginx >/dev/null 2>&1 || {
+      printf 'measure: proxied is left out: nginx is not installed\n'
+      continue
+    }
     set +e
     (set -e; measure "$part" "$out/$part") >"$scratch/printed" 2>&1
     [ $? = 0 ] || {

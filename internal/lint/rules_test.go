@@ -41,7 +41,8 @@ var rules = []struct {
 	{re(`^time\.Sleep$`), re(`^(internal/suite/tap/link\w*|user|internal/transport/binding/binding)\.go `),
 		"too short is flaky and too long is slow: wait for the event"},
 	{re(`^(log|log/slog)$|^fmt\.Print(f|ln)?$|^os\.(Exit|Stdout|Stderr)$`),
-		re(`_test\.go |^internal/(command|testkit|tools)/| main$|^internal/transport/httpapi/server\.go |^stacktest/main\.go `),
+		re(`_test\.go |^internal/(command|testkit|tools)/| main$|^(internal/transport/httpapi/server|stacktest/main|` +
+			`stacks/more/chain/\w+)\.go `),
 		"a library returns what it has to say; only commands print, log and exit"},
 }
 

@@ -72,7 +72,11 @@ func (s Summary) swept(stack string) string {
 	all := s.curve(stack)
 	for _, cpu := range []bool{true, false} {
 		if c := all.where(func(l Led) bool { return l.OfCPU == cpu }); len(c) > 0 {
-			said = append(append(said, s.found(c, len(c) == len(all))), s.crossings(c)...)
+			found := s.found(c, len(c) == len(all))
+			if s.Remote {
+				found = strings.ReplaceAll(found, "CPU", "client CPU")
+			}
+			said = append(append(said, found), s.crossings(c)...)
 		}
 	}
 	if missed := all.where(func(l Led) bool { return !l.Kept() }); len(missed) > 0 {
@@ -226,7 +230,9 @@ func (s Summary) said(stack string) string {
 		if !l.AtRate() {
 			return ""
 		}
-		return fmt.Sprintf("At %s calls a second%s %s%s.", thousands(l.Rate), l.besides(), l.occupies(base), l.latency())
+		whose := map[bool]string{true: "the client of "}[s.Remote]
+		return fmt.Sprintf("At %s calls a second%s %s%s%s.", thousands(l.Rate), l.besides(), whose, l.occupies(base),
+			l.latency())
 	})
 	first(rateHeading, func(l line) string {
 		what := strings.Replace(l.Does, "saturated: ", "", 1)

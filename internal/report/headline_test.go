@@ -142,6 +142,9 @@ func TestSweeps(t *testing.T) {
 	two.Answers[1].Stack = "drpc"
 	require.Equal(t, []string{"gRPC takes 1.20 times as much CPU time as JSON (1.10–1.30) at 1 caller.",
 		"Whether drpc takes less CPU than JSON is undecided at 1 caller."}, two.Sentences())
+	two.Remote = true
+	require.Equal(t, []string{"gRPC takes 1.20 times as much client CPU time as JSON (1.10–1.30) at 1 caller.",
+		"Whether drpc takes less client CPU than JSON is undecided at 1 caller."}, two.Sentences())
 }
 
 // TestSentencesAreBorne: no sentence of a sweep says more than its lines, of recorded ones and of made-up ones of all

@@ -116,6 +116,13 @@ func TestRunAgainstServers(t *testing.T) {
 	require.Contains(t, strings.Join(s.Warnings, " "), "(proved: no)")
 	require.True(t, strings.HasPrefix(s.Raw, "server: remote\nproved: no\n"), s.Raw)
 
+	_, s, _ = measured(t, out+"1", "-rate", "2000", "-server", servers, "httpjsoniter")
+	a := s.Answers[0]
+	require.Positive(t, a.BaseMeans.CPUNs)
+	require.Zero(t, a.BaseMeans.ServerCPUNs, "the client alone is told")
+	require.Positive(t, a.BaseLoad.Completed, "the plan is the client's")
+	require.Contains(t, s.Raw, "BenchmarkRun/workload=rate.2000/")
+
 	require.NoError(t, fixtures["httpjsoniter"].Close())
 	o.out += "2"
 	err := answer(t.Context(), quick(o), o, io.Discard, io.Discard)
@@ -279,11 +286,10 @@ func TestWhatIsPlanned(t *testing.T) {
 
 	const servers = "rawtcp=h:1,httpjson=h:2,grpcprotobuf=h:3"
 	there := slices.DeleteFunc(workload.All(), func(w workload.Planned) bool {
-		return w.TLS || w.Wait != 0 || w.Rate != 0
+		return w.TLS || w.Wait != 0 || w.Ordinary
 	})
 	require.ElementsMatch(t, of(there), plans(ours(), "-thorough", "-server", servers))
 	require.Contains(t, findings{}.summary(planned(t, ours(), "-thorough", "-server", servers)).Warnings, "skipped: "+
-		"small-load, structured-load-tls, structured-saturated-tls, cold-tls, small-1000-per-second, small-load-one-core, "+
-		"small-load-wait, small-saturated-wait, drawn-load: -server is for workloads without TLS, a Unix socket, a rate, a "+
-		"wait or -apart")
+		"small-load, structured-load-tls, structured-saturated-tls, cold-tls, small-load-one-core, small-load-wait, "+
+		"small-saturated-wait, drawn-load: -server is for workloads without TLS, a Unix socket, -rate auto, a wait or -apart")
 }

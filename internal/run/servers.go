@@ -26,18 +26,20 @@ func (o options) servers() map[string]string {
 }
 
 // reachable are the workloads that servers in other programs can serve. left names the others, and says why: "" if
-// there are none. A workload that flags made is not measured in one process when it was asked for two.
+// there are none. A workload that flags made is not measured in one process when it was asked for two. The client plans
+// a rate, but to find one takes the server's CPU time.
 func reachable(all []workload.Planned, made bool) (there []workload.Planned, left string) {
 	var names []string
 	for _, w := range all {
-		if w.TLS || w.Unix || w.Rate != 0 || w.Wait != 0 || w.Apart && made {
+		if w.TLS || w.Unix || w.Ordinary || w.Wait != 0 || w.Apart && made {
 			names = append(names, w.Name)
 		} else {
 			there = append(there, w)
 		}
 	}
 	if names != nil {
-		left = strings.Join(names, ", ") + ": -server is for workloads without TLS, a Unix socket, a rate, a wait or -apart"
+		left = strings.Join(names, ", ") +
+			": -server is for workloads without TLS, a Unix socket, -rate auto, a wait or -apart"
 	}
 	return there, left
 }

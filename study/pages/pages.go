@@ -119,6 +119,7 @@ func (m *maker) functions() template.FuncMap {
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
 		"ratio": ratio, "times": times, "micro": micro, "servers": servers, "rests": m.rests, "kilo": kilo, "grouped": grouped,
+		"passing": m.passing, "turns": m.turns, "again": m.again, "more": more,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum":    func(a, b float64) float64 { return a + b },
 		"center": func(file, row, unit string) float64 { return m.summary(unit, file, row).Center },

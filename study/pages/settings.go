@@ -42,7 +42,10 @@ func (m *maker) settingsTable(of []string) string {
 		for _, a := range m.run(sweeps[0]).Of(stacks[0]) {
 			load := a.Value
 			if load != report.Saturated {
-				load += " a second"
+				load += " " + strings.TrimPrefix(m.run(sweeps[0]).Over, "calls ")
+			}
+			if a.Value == "1" {
+				load = strings.TrimSuffix(load, "s")
 			}
 			if len(of) > 4 {
 				load = sweeps[1] + ", " + load
@@ -67,5 +70,9 @@ func (m *maker) settingsTable(of []string) string {
 	for _, r := range rows {
 		all = append(all, *m.led(r.dir, r.Workload, stacks[0]))
 	}
-	return t.Markdown() + "\n" + m.caption(of[2], how(m.run(of[2]).Base, all), all)
+	wired := "" // sweeps over callers or connections have another way in each row, and tell it there
+	if s := m.run(of[2]); s.Over == "calls a second" {
+		wired = how(s.Base, all)
+	}
+	return t.Markdown() + "\n" + m.caption(of[2], wired, all)
 }

@@ -27,6 +27,7 @@ func (m *maker) tables() map[string]func(of []string) string {
 		"grid": m.gridTable, "publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable,
 		"codec releases": m.codecReleasesTable, "codecs": m.codecsTable, "differences": m.differencesTable,
 		"towers": m.towersTable, "settings": m.settingsTable, "short": m.shortTable, "price": m.priceTable,
+		"proxied": m.proxiedTable, "pools": m.poolsTable,
 	}
 }
 

@@ -87,7 +87,7 @@ func changed(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*math.Abs(r
 
 // change is changed with its direction, of what a stack takes.
 func change(a *report.Led) string {
-	return changed(a.Ratio) + map[bool]string{true: " less", false: " more"}[a.Ratio < 1]
+	return more(a.Ratio)
 }
 
 // medians counts the loads of sweeps, and at how many of them gRPC's median latency is lower.
