@@ -179,7 +179,7 @@ func main() {
 	}
 }
 GO
-for release in go1.26.8 go1.27.4; do
+for release in ${GOTOOLCHAIN_OF_FINDING:-go1.26.8 go1.27.4}; do
   GOTOOLCHAIN=$release go build -o finding .
   ./finding
 done
