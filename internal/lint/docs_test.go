@@ -126,6 +126,36 @@ func TestActionsArePinned(t *testing.T) {
 			require.Regexp(t, `^uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`, line, path)
 		}
 	}
+	own := read(t, ".github/workflows/ci.yml")
+	used := regexp.MustCompile(`uses:.*`).FindAllString(read(t, "docs/gate.md"), -1)
+	require.NotEmpty(t, used)
+	for _, line := range used {
+		require.Contains(t, own, line+"\n", "docs/gate.md pins what ci.yml doesn't")
+	}
+}
+
+// TestWorkflowRunsEveryStep: CI runs the steps of .ci/run in jobs, and a step that no job names would never run there.
+func TestWorkflowRunsEveryStep(t *testing.T) {
+	t.Chdir("../..")
+	script, workflow := read(t, ".ci/run"), read(t, ".github/workflows/ci.yml")
+	var steps, all, run []string
+	for _, step := range regexp.MustCompile(`(?m)^run_(\w+)\(\) \{$`).FindAllStringSubmatch(script, -1) {
+		steps = append(steps, step[1])
+	}
+	require.NotEmpty(t, steps)
+	for _, words := range regexp.MustCompile(`(?m)^all\+?='([^']*)'`).FindAllStringSubmatch(script, -1) {
+		all = append(all, strings.Fields(words[1])...)
+	}
+	require.Equal(t, slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "test" }), all)
+	for _, words := range regexp.MustCompile(`(?:run: \.ci/run |step: \[)([\w, ]+)`).FindAllStringSubmatch(workflow, -1) {
+		run = append(run, strings.FieldsFunc(words[1], func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	for _, step := range steps {
+		require.Contains(t, run, step, "no job of ci.yml runs the step")
+	}
+	for _, step := range run {
+		require.Contains(t, steps, step, ".ci/run has no such step")
+	}
 }
 
 // TestModulesAreListed: contributors and dependabot are told of each go.mod.

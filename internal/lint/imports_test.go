@@ -139,10 +139,10 @@ func TestModulesOfAFixture(t *testing.T) {
 	require.Equal(t, said[1], strconv.Itoa(len(modules)), "%q", modules)
 }
 
-// TestRooms holds each package below internal to the table of internal/README.md: a room imports those of its row.
-func TestRooms(t *testing.T) {
+// TestLayout holds each package below internal to the table of internal/README.md: it imports the folders of its row.
+func TestLayout(t *testing.T) {
 	t.Chdir("../..")
-	rooms := map[string][]string{
+	folders := map[string][]string{
 		".":         nil,
 		"transport": nil,
 		"environ":   nil,
@@ -175,20 +175,21 @@ func TestRooms(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
 		below := strings.TrimPrefix(pkg, module+"/internal/")
-		room, _, _ := strings.Cut(below, "/")
+		folder, _, _ := strings.Cut(below, "/")
 		if pkg == module {
-			room = "."
+			folder = "."
 		}
-		allowed, found := rooms[room]
-		require.True(t, found || room == "lint", "%s is in no room of internal/README.md", pkg)
-		require.True(t, room == "." || strings.Contains(table, "| `"+room+"` |"), "internal/README.md has no row of %s", room)
+		allowed, found := folders[folder]
+		require.True(t, found || folder == "lint", "%s is in no folder of internal/README.md", pkg)
+		require.True(t, folder == "." || strings.Contains(table, "| `"+folder+"` |"),
+			"internal/README.md has no row of %s", folder)
 		for dep := range strings.FieldsSeq(imports) {
 			of, ours := strings.CutPrefix(dep, module+"/internal/")
-			if !ours || room != "." && within(of, room) {
+			if !ours || folder != "." && within(of, folder) {
 				continue
 			}
 			require.True(t, slices.ContainsFunc(allowed, func(root string) bool { return within(of, root) }),
-				"%s imports %s, which is no room of its row in internal/README.md", pkg, of)
+				"%s imports %s, which is no folder of its row in internal/README.md", pkg, of)
 		}
 	}
 }
