@@ -5,9 +5,8 @@
 # where the library doesn't know the type, the rule is ignored or refused, as "max=10" is with "Bad field type".
 #
 # What happens with github.com/go-playground/validator/v10 v10.30.6: rules such as email, startswith and contains ask
-# reflect for the field's String(), which for a struct is a text about its type. So someone@example.com fails "email",
-# and every value passes "startswith=<sql.Null". The error names the rule, and nothing says that the string was never
-# looked at. RegisterCustomTypeFunc mends it, once for each instance of the generic type: with sql.Null[string]
+# reflect for the field's String(), which for a struct is a text about its type. So someone@example.com fails "email".
+# The error names the rule, and nothing says that the string was never looked at. RegisterCustomTypeFunc mends it, once for each instance of the generic type: with sql.Null[string]
 # registered, a sql.Null[name] of a string type of one's own still fails.
 #
 # Why it matters to whoever compares RPC stacks: the plain structs of a JSON API often have sql.Null or a generic
@@ -17,7 +16,6 @@
 # Seen with Go 1.26.8, for the value someone@example.com:
 #   *string, email: valid
 #   sql.Null[string], email: invalid
-#   sql.Null[string], startswith=<sql.Null: valid
 #   sql.Null[string], email, registered: valid
 #   sql.Null[name], email, sql.Null[string] registered: invalid
 set -euo pipefail
@@ -55,9 +53,6 @@ type (
 	null struct {
 		Mail sql.Null[string] `validate:"omitempty,email"`
 	}
-	starts struct {
-		Mail sql.Null[string] `validate:"startswith=<sql.Null"`
-	}
 	named struct {
 		Mail sql.Null[name] `validate:"omitempty,email"`
 	}
@@ -84,7 +79,6 @@ func main() {
 	}{
 		{"*string, email", plain, pointer{&mail}, "valid"},
 		{"sql.Null[string], email", plain, null{value}, "invalid"},
-		{"sql.Null[string], startswith=<sql.Null", plain, starts{value}, "valid"},
 		{"sql.Null[string], email, registered", registered, null{value}, "valid"},
 		{
 			"sql.Null[name], email, sql.Null[string] registered", registered,
