@@ -118,7 +118,8 @@ func (m *maker) functions() template.FuncMap {
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
-		"ratio": ratio, "times": times, "micro": micro, "servers": servers, "rests": m.rests, "kilo": kilo, "grouped": grouped,
+		"ratio": ratio, "times": times, "micro": micro,
+		"servers": servers, "rests": m.rests, "kilo": kilo, "grouped": grouped,
 		"passing": m.passing, "turns": m.turns, "again": m.again, "more": more,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum":    func(a, b float64) float64 { return a + b },
@@ -129,7 +130,8 @@ func (m *maker) functions() template.FuncMap {
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
 		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"each": m.each, "bodies": m.bodies, "medians": m.medians, "told": told, "unclear": unclear, "terminal": m.terminal, "printed": m.printed,
+		"each": m.each, "bodies": m.bodies, "medians": m.medians, "told": told, "unclear": unclear,
+		"terminal": m.terminal, "printed": m.printed,
 		"leads": m.leads, "compares": m.compares, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }

@@ -471,6 +471,8 @@ func servers(a *report.Led) string {
 	if a.BaseMeans.ServerCPUNs == 0 || a.StackMeans.ServerCPUNs == 0 {
 		fail("%s has no CPU of servers alone", a.Workload)
 	}
-	return fmt.Sprintf("%.0f µs with JSON and %.0f µs with %s", a.BaseMeans.ServerCPUNs/1000, a.StackMeans.ServerCPUNs/1000,
-		report.Label(a.Stack))
+	of := func(ns float64, stack string) string {
+		return fmt.Sprintf("%.0f µs with %s", ns/1000, report.Label(stack))
+	}
+	return of(a.BaseMeans.ServerCPUNs, "httpjson") + " and " + of(a.StackMeans.ServerCPUNs, a.Stack)
 }
