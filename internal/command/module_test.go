@@ -160,7 +160,7 @@ func TestAModuleHasAllFlags(t *testing.T) {
 	new(own.Messages).Register(made)
 	var want []string
 	all.VisitAll(func(f *flag.Flag) {
-		for _, value := range []string{"true", "7", "7s", "1kB", "httpjson=127.0.0.1:7"} {
+		for _, value := range []string{"true", "7", "700", "7s", "1kB", "httpjson=127.0.0.1:7"} {
 			if all.Set(f.Name, value) == nil {
 				break
 			}
