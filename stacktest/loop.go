@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/loop"
@@ -38,7 +39,7 @@ const (
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:
 //   - req/s: calls per second, of all callers
-//   - cpu-share: how much of the machine's CPU time this process had
+//   - cpu-share: how much of the CPU time that it may use this process had
 //   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
 //     Fewer than callers means that callers stood idle between calls, or at the end
 //
@@ -268,7 +269,7 @@ func (r row) several(b *testing.B, o *workload.Open) error {
 	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
 		r.report(b, o.Loop.InFlight(), "in-flight")
 		if known {
-			r.report(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+			r.report(b, float64(end-start)/float64(b.Elapsed())/environ.Cores(), "cpu-share")
 		}
 	}
 	return err

@@ -53,7 +53,7 @@ func exit(code int, stacks []rpcbench.Stack) {
 }
 
 func printHeader(w io.Writer) {
-	fmt.Fprintln(w, "cores:", runtime.NumCPU())
+	fmt.Fprintln(w, "cores:", environ.Cores())
 	if experiment := environ.Experiment(); experiment != "" {
 		fmt.Fprintln(w, "goexperiment:", experiment)
 	}

@@ -181,7 +181,7 @@ func (s Summary) Title() string {
 // Head says on what machine.
 func (s Summary) Head() string {
 	var on []string
-	for _, name := range []string{"cpu", "cores", "kernel", "go"} {
+	for _, name := range []string{"cpu", "cores", "gomaxprocs", "cpu-quota", "kernel", "go"} {
 		value := s.noted(name)
 		switch {
 		case value == "":
@@ -191,6 +191,10 @@ func (s Summary) Head() string {
 			value = strings.TrimSuffix(value, " Processor")
 		case name == "cores":
 			value += map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
+		case name == "gomaxprocs":
+			value = "GOMAXPROCS " + value
+		case name == "cpu-quota":
+			value = "a quota of " + value + map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
 		case name == "kernel":
 			value, _, _ = strings.Cut(value, "-")
 		}
