@@ -101,6 +101,7 @@ func (r row) benchmark(b *testing.B) {
 	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
 	current.announce(packages(r.stack), r.units())
+	r.otherJSON(b)
 	o := r.begin(b)
 	r.start(b, o)
 	defer o.Loop.Finish()
@@ -177,6 +178,24 @@ func (r row) procs(b *testing.B) {
 	}
 	if unseen := workload.Unseen(r.stack); unseen != "" && current.once(unseen) {
 		remark("%s", unseen)
+	}
+}
+
+// otherJSON remarks once that the row's stack sends other JSON than the first one whose rows are of the same method.
+func (r row) otherJSON(b *testing.B) {
+	b.Helper()
+	if r.stack.Method == "" || !strings.Contains(r.stack.Protocol, "json") {
+		return
+	}
+	first, known := current.first[r.stack.Method]
+	if !known {
+		current.first[r.stack.Method] = r.stack
+	}
+	if !known || first.Name == r.stack.Name || !current.once("JSON of "+r.stack.Name+" "+r.stack.Method) {
+		return
+	}
+	if differs, err := workload.OtherJSON(b.Context(), first, r.stack); err == nil && differs != "" { // else the row fails
+		remark("%s", differs)
 	}
 }
 

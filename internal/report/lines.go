@@ -141,6 +141,9 @@ func (s Summary) Results(detail bool) *table.Table {
 		case l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1):
 			says = t.Noted(says, inShort(l.Reason)...)
 		}
+		if l.OtherJSON != "" {
+			says = t.Noted(says, l.OtherJSON)
+		}
 		if l.more != 0 {
 			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
 		}

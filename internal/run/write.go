@@ -87,7 +87,8 @@ type findings struct {
 	call        *report.Call
 	layers      string
 	warnings    []string
-	skipped     []string // workloads that can't be measured, a line for each reason
+	otherJSON   map[string]string // how that of a stack differs from the base's
+	skipped     []string          // workloads that can't be measured, a line for each reason
 }
 
 // summary is what was found of a plan. What can't be done has no answer.
@@ -108,7 +109,8 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
-			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule())}
+			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule()),
+			OtherJSON: f.otherJSON[contestant]}
 		f.facts.Tell(&a, p.Base())
 		if p.Sweep.Over != "" {
 			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })
