@@ -10,7 +10,6 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
@@ -320,7 +320,7 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 		"base varied by", table.Spread(f[leads+"base_varied"]),
 		"two copies differ by up to", table.Spread(f[leads+"copy_differs"]),
 		"noise floor", table.Spread(f[leads+"noise_floor"]), "other programs used", others,
-		"GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, runtime.NumCPU())))
+		"GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, environ.Procs())))
 	return all
 }
 

@@ -141,6 +141,9 @@ func (s Summary) Results(detail bool) *table.Table {
 		case l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1):
 			says = t.Noted(says, inShort(l.Reason)...)
 		}
+		if l.OtherJSON != "" {
+			says = t.Noted(says, l.OtherJSON)
+		}
 		if l.more != 0 {
 			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
 		}
@@ -181,7 +184,7 @@ func (s Summary) Title() string {
 // Head says on what machine.
 func (s Summary) Head() string {
 	var on []string
-	for _, name := range []string{"cpu", "cores", "kernel", "go"} {
+	for _, name := range []string{"cpu", "cores", "gomaxprocs", "cpu-quota", "kernel", "go"} {
 		value := s.noted(name)
 		switch {
 		case value == "":
@@ -191,6 +194,10 @@ func (s Summary) Head() string {
 			value = strings.TrimSuffix(value, " Processor")
 		case name == "cores":
 			value += map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
+		case name == "gomaxprocs":
+			value = "GOMAXPROCS " + value
+		case name == "cpu-quota":
+			value = "a quota of " + value + map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
 		case name == "kernel":
 			value, _, _ = strings.Cut(value, "-")
 		}

@@ -76,6 +76,8 @@ type Answer struct {
 
 	BaseFacts *Counts `json:"base_counts,omitempty"`
 	Facts     *Counts `json:"stack_counts,omitempty"`
+
+	OtherJSON string `json:"other_json,omitempty"` // how the stack's JSON differs from the base's
 }
 
 // Wired is what surrounded the calls of an answer, as its workload asked for it.

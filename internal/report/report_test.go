@@ -90,6 +90,21 @@ func found() Summary {
 		}}
 }
 
+// Beside a ratio of stacks that send other JSON stands how it differs, on a terminal and on pages.
+func TestOtherJSON(t *testing.T) {
+	s := found()
+	const differs = "httpjsoniter sends other JSON than httpjson: request.left is 0, and httpjson leaves it out"
+	s.Answers[0].OtherJSON = differs
+	for _, detail := range []bool{false, true} {
+		var text strings.Builder
+		require.NoError(t, s.Text(&text, 100, false, detail))
+		require.Equal(t, 1, strings.Count(text.String(), "] "+differs[:60]), text.String())
+	}
+	var page strings.Builder
+	require.NoError(t, s.Markdown(&page))
+	require.Contains(t, page.String(), "] "+differs+".\n")
+}
+
 // TestNoCPU: where no process tells its CPU time, a summary has answers of time, and no heading or figure of CPU.
 func TestNoCPU(t *testing.T) {
 	s := found()

@@ -134,6 +134,19 @@ func TestPictureOfSweep(t *testing.T) {
 	}
 }
 
+// The first line of a report says how much of a machine's CPUs its programs had, if that isn't all.
+func TestHead(t *testing.T) {
+	for want, more := range map[string][]string{
+		"AMD EPYC, 8 CPUs, go1.27.4":                                    nil,
+		"AMD EPYC, 8 CPUs, GOMAXPROCS 2, a quota of 0.5 CPUs, go1.27.4": {"gomaxprocs=2", "cpu-quota=0.5"},
+		"AMD EPYC, 8 CPUs, GOMAXPROCS 2, a quota of 1 CPU, go1.27.4":    {"gomaxprocs=2", "cpu-quota=1"},
+		"AMD EPYC, 8 CPUs, GOMAXPROCS 4, go1.27.4":                      {"gomaxprocs=4"},
+	} {
+		s := Summary{Environment: append([]string{"go=go1.27.4", "cpu=AMD-EPYC", "cores=8"}, more...)}
+		require.Equal(t, want, s.Head())
+	}
+}
+
 // A picture says of what machine and of which callers, connections and processes it is; what differs is left out.
 func TestWiring(t *testing.T) {
 	wired := func(with Wired, workloads ...string) Summary {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +104,7 @@ func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, cloc
 		return f, fmt.Errorf("run: %w", err)
 	}
 	all := p.Campaign(l.Of, f.rates)
-	f.comparisons = all.Comparisons
+	f.comparisons, f.otherJSON = all.Comparisons, otherJSON(ctx, p, 20*time.Second)
 	all.Show = clock.Part()
 	all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(raw, one, r), f.summary(p).Save(out))
@@ -111,7 +113,10 @@ func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, cloc
 		_, failed := fmt.Fprintf(raw, "# %s\n", line)
 		return errors.Join(failed, clock.Say(line))
 	}
-	if err = all.Run(ctx); err == nil {
+	for _, stack := range slices.Sorted(maps.Keys(f.otherJSON)) {
+		err = errors.Join(err, all.Say(f.otherJSON[stack]))
+	}
+	if err = cmp.Or(err, all.Run(ctx)); err == nil {
 		if counting := clock.Part(); p.Servers == nil { // servers elsewhere count nothing
 			f.facts = plan.Count(ctx, all, l.Of, counting)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/plan"
@@ -32,7 +33,7 @@ func heading(p plan.Plan, l plan.Programs) string {
 // keep writes a process as rows that benchstat reads, one for each arm.
 func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 	p, arms, procs := one.Found[len(one.Found)-1], one.Spec.Arms, ""
-	if n := cmp.Or(one.Spec.Procs, runtime.NumCPU()); n > 1 {
+	if n := cmp.Or(one.Spec.Procs, environ.Procs()); n > 1 {
 		procs = fmt.Sprintf("-%d", n)
 	}
 	named := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
@@ -86,7 +87,8 @@ type findings struct {
 	call        *report.Call
 	layers      string
 	warnings    []string
-	skipped     []string // workloads that can't be measured, a line for each reason
+	otherJSON   map[string]string // how that of a stack differs from the base's
+	skipped     []string          // workloads that can't be measured, a line for each reason
 }
 
 // summary is what was found of a plan. What can't be done has no answer.
@@ -107,7 +109,8 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
-			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.Rule())}
+			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule()),
+			OtherJSON: f.otherJSON[contestant]}
 		f.facts.Tell(&a, p.Base())
 		if p.Sweep.Over != "" {
 			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })
@@ -117,7 +120,7 @@ func (f findings) summary(p plan.Plan) report.Summary {
 			a.Leads = report.ByCPU
 		}
 		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine
-		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
+		if w.Callers > 1 && w.Procs == 0 && environ.Procs() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -54,12 +55,12 @@ func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.P
 
 // plan adds what the comparison's workload asks of a machine.
 func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
-	plan.NeedsCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
+	plan.NeedsCores = cmp.Or(c.Spec.Procs, environ.Procs()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
 	plan.Callers, plan.AtRate, plan.Chosen = c.Spec.Workload.AtOnce(), c.Spec.Workload.Rate > 0, c.Ordinary
-	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used
-	// is of all.
-	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() {
+	// A server on this machine counts among other programs. Where this process may use some CPUs only, or some of their
+	// time, what others used is of all.
+	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() && environ.Cores() == float64(n) {
 		plan.CPUs = n
 	}
 	return plan
