@@ -15,7 +15,7 @@ import (
 
 // line is one figure of an answer beside the base's. Answers of one heading stand together.
 type line struct {
-	Led       // whose ratio, interval and verdict the line has
+	led       Led // whose ratio, interval and verdict the line has
 	heading   string
 	base, own string
 	more      float64 // nanoseconds that the stack takes more than the base; 0 if the figure is no time
@@ -40,7 +40,7 @@ func (s Summary) lines(detail bool) (all []line) {
 	}
 	for _, heading := range headings {
 		for _, a := range s.Answers {
-			if l := a.line(heading); l.Ratio > 0 {
+			if l := a.line(heading); l.led.Figure.Ratio > 0 {
 				all = append(all, l)
 			}
 		}
@@ -50,14 +50,15 @@ func (s Summary) lines(detail bool) (all []line) {
 
 // line is what an answer says below a heading. It has no ratio if that is nothing.
 func (a Answer) line(heading string) line {
-	l := line{Led: Led{Answer: a}, heading: heading}
+	l := line{led: Led{Answer: a}, heading: heading}
 	of := func(f verdict.Figure, cpu bool) {
-		l.Figure, l.OfCPU = f, cpu
-		l.base, l.own, l.more = span(f.BaseNs), span(l.Paired()), f.BaseNs*(f.Ratio-1)
+		l.led.Figure, l.led.OfCPU = f, cpu
+		l.base, l.own, l.more = span(f.BaseNs), span(l.led.Paired()), f.BaseNs*(f.Ratio-1)
 	}
 	waits := func(p verdict.Percentile) { // what others did to the mean, its own line says
 		of(a.Waits(p), false)
-		l.Processes, l.Others = verdict.Counts{Planned: a.Processes.Planned, Counted: a.Processes.Counted}, 0
+		l.led.Answer.Processes = verdict.Counts{Planned: a.Processes.Planned, Counted: a.Processes.Counted}
+		l.led.Answer.Others = 0
 	}
 	switch {
 	case heading == cpuHeading || heading == clientHeading:
@@ -77,7 +78,7 @@ func (a Answer) line(heading string) line {
 
 // says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
 func (l line) says() string {
-	said := Says(l.Verdict)
+	said := Says(l.led.Figure.Verdict)
 	if l.heading == rateHeading && (said == "less" || said == "more") {
 		return "serves " + said
 	}
@@ -131,20 +132,20 @@ func (s Summary) Results(detail bool) *table.Table {
 			heading = l.heading
 			t.Add(heading)
 		}
-		does, says, difference := l.does(), l.says(), ""
+		does, says, difference := l.led.Answer.does(), l.says(), ""
 		if len(stacks) > 1 {
-			does += ", " + Label(l.Stack)
+			does += ", " + Label(l.led.Answer.Stack)
 		}
 		switch {
 		case detail:
 			says = t.Noted(says, l.reasons()...)
-		case l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1):
-			says = t.Noted(says, inShort(l.Reason)...)
+		case l.led.Figure.Verdict == verdict.Undecided && (l.led.Figure.Lo > 1 || l.led.Figure.Hi < 1):
+			says = t.Noted(says, inShort(l.led.Figure.Reason)...)
 		}
 		if l.more != 0 {
 			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
 		}
-		t.Add(does, l.base, l.own, table.Sized(l.Ratio, l.Lo, l.Hi), says, difference)
+		t.Add(does, l.base, l.own, table.Sized(l.led.Figure.Ratio, l.led.Figure.Lo, l.led.Figure.Hi), says, difference)
 	}
 	return t
 }
@@ -154,8 +155,8 @@ func (l line) reasons() (all []string) {
 	if l.heading == rateHeading {
 		return nil
 	}
-	for part := range strings.SplitSeq(l.Said(), "; ") {
-		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.Verdict) {
+	for part := range strings.SplitSeq(l.led.Said(), "; ") {
+		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.led.Figure.Verdict) {
 			all = append(all, part)
 		}
 	}
@@ -227,9 +228,9 @@ func (s Summary) noted(name string) string {
 // Unmeasured are the answers without a ratio, each with its reason.
 func (s Summary) Unmeasured() (all []string) {
 	for _, a := range s.Answers {
-		if l := a.Timed(); l.Ratio == 0 {
+		if l := a.Timed(); l.Figure.Ratio == 0 {
 			all = append(all, fmt.Sprintf("Not measured: %s, %s: %s.", a.Does, Label(a.Stack),
-				cmp.Or(Because(l.Reason), "no process measured it")))
+				cmp.Or(Because(l.Figure.Reason), "no process measured it")))
 		}
 	}
 	return all

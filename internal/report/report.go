@@ -117,9 +117,9 @@ const (
 
 // Led is an answer with one of its figures.
 type Led struct {
-	Answer
-	verdict.Figure
-	OfCPU bool
+	Answer Answer
+	Figure verdict.Figure
+	OfCPU  bool
 }
 
 // Led has the figure that the question asks for.
@@ -150,7 +150,7 @@ func (s Summary) Timed() (all []Led) {
 func (s Summary) measure() string {
 	by := map[bool]bool{}
 	for _, l := range s.Led() {
-		if l.Ratio > 0 {
+		if l.Figure.Ratio > 0 {
 			by[l.OfCPU] = true
 		}
 	}
@@ -164,11 +164,11 @@ func (s Summary) measure() string {
 }
 
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
-func (l Led) Micro() float64 { return l.BaseNs * (l.Ratio - 1) / 1000 }
+func (l Led) Micro() float64 { return l.Figure.BaseNs * (l.Figure.Ratio - 1) / 1000 }
 
 // Paired returns the base's time times the ratio. StackNs, the mean of the stack's own times, has the noise that pairs
 // don't have.
-func (l Led) Paired() float64 { return cmp.Or(l.BaseNs*l.Ratio, l.StackNs) }
+func (l Led) Paired() float64 { return cmp.Or(l.Figure.BaseNs*l.Figure.Ratio, l.Figure.StackNs) }
 
 // Label is how sentences call a stack. Of the build of a stack it keeps what tables have room for.
 func Label(stack string) string {
@@ -234,8 +234,8 @@ func (s Summary) Of(stack string) []Answer {
 
 // ByRatio returns those about one stack that have a ratio, the lowest first.
 func ByRatio(all []Led, stack string) []Led {
-	own := slices.DeleteFunc(slices.Clone(all), func(l Led) bool { return l.Stack != stack || l.Ratio == 0 })
-	slices.SortStableFunc(own, func(a, b Led) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	own := slices.DeleteFunc(slices.Clone(all), func(l Led) bool { return l.Answer.Stack != stack || l.Figure.Ratio == 0 })
+	slices.SortStableFunc(own, func(a, b Led) int { return cmp.Compare(a.Figure.Ratio, b.Figure.Ratio) })
 	return own
 }
 
@@ -263,7 +263,7 @@ func library(line string) bool {
 func (s Summary) Hour() string {
 	others, varied := 0.0, 0.0
 	for _, l := range slices.Concat(s.Led(), s.Timed()) {
-		others, varied = max(others, l.Others), max(varied, l.BaseVaried)
+		others, varied = max(others, l.Answer.Others), max(varied, l.Figure.BaseVaried)
 	}
 	var said []string
 	if others > verdict.BusyMachine {

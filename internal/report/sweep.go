@@ -22,7 +22,7 @@ type Curve []Led
 // that were not kept, since fewer calls were made than the value says.
 func (s Summary) Curves() (all []Curve) {
 	for _, stack := range s.Stacks() {
-		if c := s.curve(stack).where(func(l Led) bool { return l.Kept() }); len(c) > 0 {
+		if c := s.curve(stack).where(func(l Led) bool { return l.Answer.Kept() }); len(c) > 0 {
 			all = append(all, c)
 		}
 	}
@@ -31,8 +31,10 @@ func (s Summary) Curves() (all []Curve) {
 
 // curve has the rates that were not kept, too.
 func (s Summary) curve(stack string) Curve {
-	c := Curve(s.Led()).where(func(l Led) bool { return l.Stack == stack && l.Ratio > 0 && l.amount() > 0 })
-	slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.amount(), b.amount()) })
+	c := Curve(s.Led()).where(func(l Led) bool {
+		return l.Answer.Stack == stack && l.Figure.Ratio > 0 && l.Answer.amount() > 0
+	})
+	slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.Answer.amount(), b.Answer.amount()) })
 	return c
 }
 
@@ -123,7 +125,7 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 
 // label is the run's name, the stack's, or both where there are several of both.
 func (s series) label() string {
-	switch stack := Label(s.Curve[0].Stack); {
+	switch stack := Label(s.Curve[0].Answer.Stack); {
 	case s.Name == "":
 		return stack
 	case len(s.Stacks()) > 1:
@@ -137,7 +139,7 @@ func along(all []series, end int) (x func(amount float64) float64, ticks []Tick)
 	var values []float64
 	for _, c := range all {
 		for _, a := range c.Curve {
-			values = append(values, a.amount())
+			values = append(values, a.Answer.amount())
 		}
 	}
 	slices.Sort(values)
@@ -183,12 +185,12 @@ func (p Picture) Break() float64 {
 func (s series) path(n int, x, y func(float64) float64) *Path {
 	path := &Path{Label: s.label(), Second: n%2 == 1}
 	for i, a := range s.Curve {
-		d := a.dot(y)
-		d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(s.value(a.Answer)+": "+d.Title)
+		d := dot(a.Figure, y)
+		d.X, d.Tone, d.Title = x(a.Answer.amount()), "", table.Line(s.value(a.Answer)+": "+d.Title)
 		switch {
 		case i == 0:
 			path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)
-		case a.Value == Saturated:
+		case a.Answer.Value == Saturated:
 			path.Dashed = fmt.Sprintf("M%g %gL%g %g", path.Dots[i-1].X, path.Dots[i-1].At, d.X, d.At)
 		default:
 			path.Drawn += fmt.Sprintf("L%g %g", d.X, d.At)

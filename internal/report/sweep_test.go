@@ -53,7 +53,7 @@ func TestRatesNotKept(t *testing.T) {
 func TestLinesOfSweep(t *testing.T) {
 	var does []string
 	for _, l := range swept("1 0.5", "8 2").lines(false) {
-		does = append(does, l.heading+": "+l.Does)
+		does = append(does, l.heading+": "+l.led.Answer.Does)
 	}
 	require.Equal(t, []string{cpuHeading + ": a small call, 1", cpuHeading + ": a small call, 8",
 		timeHeading + ": a small call, 1", timeHeading + ": a small call, 8"}, does)

@@ -92,17 +92,17 @@ func percent(share float64) string {
 
 // Said is the verdict with what belongs behind it: what was measured where that is not all, and what others used.
 func (l Led) Said() string {
-	said, n := []string{string(l.Verdict)}, l.Processes
-	if why := Because(l.Reason); why != "" {
+	said, n := []string{string(l.Figure.Verdict)}, l.Answer.Processes
+	if why := Because(l.Figure.Reason); why != "" {
 		said[0] += ": " + why
 	}
-	if l.Verdict == verdict.Same && l.Margin > 0 {
-		said[0] += fmt.Sprintf(" within %.3g%%", 100*l.Margin)
+	if l.Figure.Verdict == verdict.Same && l.Figure.Margin > 0 {
+		said[0] += fmt.Sprintf(" within %.3g%%", 100*l.Figure.Margin)
 	}
 	switch {
 	case n.Counted == 0:
 		return "not measured"
-	case l.Verdict == verdict.Undecided:
+	case l.Figure.Verdict == verdict.Undecided:
 	case n.Disturbed > 0:
 		said = append(said, fmt.Sprintf("all %d processes that count; %d left out, as other programs left them too few cores",
 			n.Counted, n.Disturbed))
@@ -111,15 +111,15 @@ func (l Led) Said() string {
 	case n.Counted < n.Planned:
 		said = append(said, fmt.Sprintf("%d of %d processes", n.Counted, n.Planned))
 	}
-	if n.Miscounted > 0 && l.Reason.Miscounted == 0 {
+	if n.Miscounted > 0 && l.Figure.Reason.Miscounted == 0 {
 		said = append(said, fmt.Sprintf("%d left out, whose calls under way were not those of the callers", n.Miscounted))
 	}
 	if n.NoSecond > 0 && !l.OfCPU {
 		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", n.NoSecond, n.Counted))
 	}
-	if l.Others > verdict.BusyMachine && !l.Busy {
+	if l.Answer.Others > verdict.BusyMachine && !l.Answer.Busy {
 		said = append(said, fmt.Sprintf("other programs used %.0f%% of the machine, and the size is another on an "+
-			"idle one", 100*l.Others))
+			"idle one", 100*l.Answer.Others))
 	}
 	return strings.Join(said, "; ")
 }

@@ -70,12 +70,12 @@ func TestSaid(t *testing.T) {
 		require.Equal(t, want, l.Said())
 	}
 	others := Led{Figure: more, Answer: processed(8, verdict.Counts{Counted: 8})}
-	others.Others = 0.1
+	others.Answer.Others = 0.1
 	require.Equal(t, "more", others.Said())
-	others.Others = 0.2
+	others.Answer.Others = 0.2
 	require.Equal(t, "more; other programs used 20% of the machine, and the size is another on an idle one",
 		others.Said())
-	others.Busy = true
+	others.Answer.Busy = true
 	require.Equal(t, "more", others.Said(), "the reason says it")
 
 	require.Equal(t, []string{"undecided", "undecided", "less", "more", "same"}, []string{Says(""), Says("faster"),

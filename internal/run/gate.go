@@ -33,7 +33,7 @@ func (g gate) judge(s report.Summary, chosen bool, skipped []string) (said strin
 		lines, over, blind = g.times(s.Answers)
 	}
 	for _, a := range s.Answers {
-		if g > 0 && a.Led().Ratio == 0 {
+		if g > 0 && a.Led().Figure.Ratio == 0 {
 			none = append(none, a.Does+", "+a.Stack)
 		}
 	}
@@ -60,23 +60,22 @@ func (g gate) judge(s report.Summary, chosen bool, skipped []string) (said strin
 // with what would let the gate see that.
 func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 	for _, a := range answers {
-		a := a.Led()
-		name := a.Does + ", " + a.Stack
+		f, name := a.Led().Figure, a.Does+", "+a.Stack
 		if a.Busy {
-			lines = append(lines, "gate: "+name+": "+report.Because(a.Reason))
+			lines = append(lines, "gate: "+name+": "+report.Because(f.Reason))
 			blind = append(blind, name+": give it a machine that does nothing else")
 			continue
 		}
-		if a.Ratio == 0 {
+		if f.Ratio == 0 {
 			lines = append(lines, "gate: "+name+" was not measured")
 			continue
 		}
-		said, verdict := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi), "not decided to be above"
-		least := g.least(a.Figure, 1)
-		if a.Lo > float64(g) && a.Ratio > 1+a.NoiseFloor {
+		said, verdict := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, f.Ratio, f.Lo, f.Hi), "not decided to be above"
+		least := g.least(f, 1)
+		if f.Lo > float64(g) && f.Ratio > 1+f.NoiseFloor {
 			verdict, over = "above", append(over, said)
 		} else if !g.sees(least) {
-			blind = append(blind, name+": give it "+g.more(a.Figure))
+			blind = append(blind, name+": give it "+g.more(f))
 		}
 		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, verdict, float64(g), least))
 	}

@@ -149,7 +149,7 @@ func TestSummary(t *testing.T) {
 		for i := range n {
 			all = append(all, verdict.Process{
 				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-				Ratios: verdict.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
+				Time: verdict.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
 		}
 		return all
 	}
@@ -194,7 +194,7 @@ func TestOneCallerTellsCores(t *testing.T) {
 	for i := range 8 {
 		cores := []float64{1.1, 1}[i/6] // two of eight had one
 		found = append(found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Ratios: verdict.Ratios{Copy: 1, Ratio: 2}})
+			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Time: verdict.Ratios{Copy: 1, Ratio: 2}})
 	}
 	for leftOut, all := range map[int][]versus.Spec{
 		2: {{}, {Workload: workload.Workload{Callers: 1}}, {Workload: workload.Workload{TLS: true, Headers: true}}},
@@ -246,11 +246,11 @@ func TestNoCPUIsTold(t *testing.T) {
 		Callers: 4}}}
 	for i := range 8 {
 		one.Found = append(one.Found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			Ratios: verdict.Ratios{Copy: 1, Ratio: 2}})
+			Time: verdict.Ratios{Copy: 1, Ratio: 2}})
 	}
 	s := findings{comparisons: []*versus.Comparison{&one}}.summary(
 		plan.Plan{Compared: plan.Contestants{{Stack: "a"}}, Processes: 8})
-	require.InEpsilon(t, 2, s.Answers[0].Led().Ratio, 1e-9)
+	require.InEpsilon(t, 2, s.Answers[0].Led().Figure.Ratio, 1e-9)
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
 	require.Contains(t, said.String(), "b serves 0.50 times as many calls per second as a")

@@ -55,7 +55,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			value float64
 			unit  string
 		}{
-			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
+			{[]float64{0, p.Time.Copy, p.Time.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.Time.ToCopy}[arm], "copy-ratio"},
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
 			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},

@@ -15,7 +15,7 @@ type quantity struct {
 }
 
 var (
-	ofTime = quantity{func(p Process) [3]float64 { return p.Ns }, func(p Process) Ratios { return p.Ratios }}
+	ofTime = quantity{func(p Process) [3]float64 { return p.Ns }, func(p Process) Ratios { return p.Time }}
 	ofCPU  = quantity{func(p Process) [3]float64 { return p.CPUNs }, func(p Process) Ratios { return p.CPU }}
 )
 

@@ -49,7 +49,7 @@ type reading struct {
 func exact(value float64) reading { return reading{value: value, lo: value, hi: value} }
 
 // paired is the ratio of an answer, with its interval and its noise floor.
-func paired(a *report.Led) reading {
+func paired(a *comparison) reading {
 	return reading{value: a.Ratio, lo: a.Lo, hi: a.Hi, floor: a.NoiseFloor}
 }
 
@@ -192,7 +192,7 @@ func (c *claims) add(claim int, words, of string, s report.Summary, r reading, s
 // Call compares what a call of one stack takes with that of the other. One of the two is the base of the run, or both
 // were compared with it, whose ratios are then divided as independent figures.
 func (c *claims) Call(claim int, what, work, over, under string, said claimed) string {
-	found := func(stack string) (report.Summary, *report.Led) {
+	found := func(stack string) (report.Summary, *comparison) {
 		if s, a := c.m.first(c.dir, work, stack); a != nil && a.Ratio > 0 {
 			return s, a
 		}
@@ -228,7 +228,7 @@ func workload(a report.Answer) string {
 }
 
 // taken is what a call of the stack takes of something, divided by what one of the base takes.
-func taken(what string, a *report.Led) reading {
+func taken(what string, a *comparison) reading {
 	switch p := a.Percentiles; what {
 	case "time":
 		return paired(a)
@@ -263,7 +263,7 @@ func (c *claims) Message(claim int, said claimed) string {
 // Connections compares a stack's calls a second at two workloads of a folder, which differ in their connections. The
 // two were not paired, so the interval is the widest that the base's processes and both ratios allow.
 func (c *claims) Connections(claim int, many, few, stack string, said claimed) string {
-	limits := func(a *report.Led) benchmath.Summary {
+	limits := func(a *comparison) benchmath.Summary {
 		if len(a.BasesNs) < 6 {
 			fail("%s has fewer than 6 processes at %s", c.dir, a.Workload)
 		}

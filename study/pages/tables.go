@@ -50,11 +50,11 @@ func code(name string) string { return "`" + name + "`" }
 
 // says is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
 // recorded runs of the comparison differ.
-func says(t *table.Table, a report.Led, k kin) string {
+func says(t *table.Table, a comparison, k kin) string {
 	if differs := k.differs(); differs != "" {
 		return t.Noted("differs", differs)
 	}
-	said := strings.TrimPrefix(strings.TrimPrefix(a.Said(), "undecided: "), string(a.Verdict)+"; ")
+	said := strings.TrimPrefix(strings.TrimPrefix(a.led().Said(), "undecided: "), string(a.Verdict)+"; ")
 	if said == string(a.Verdict) || a.Verdict == verdict.Same {
 		return report.Says(a.Verdict)
 	}
@@ -62,10 +62,10 @@ func says(t *table.Table, a report.Led, k kin) string {
 }
 
 // sized is a ratio with its interval.
-func sized(a report.Led) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
+func sized(a comparison) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
 
 // joined is a ratio, and a word if it is neither less nor more. Runs that differ have their range in place of a ratio.
-func joined(t *table.Table, a report.Led, k kin) string {
+func joined(t *table.Table, a comparison, k kin) string {
 	ratio := sized(a)
 	if k.differs() != "" {
 		ratio = k.String()
@@ -81,14 +81,14 @@ func joined(t *table.Table, a report.Led, k kin) string {
 // same with other callers or without TLS, and only their records count in the range.
 func (m *maker) workloadsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	var all []report.Led
+	var all []comparison
 	ranges := map[string]string{}
 	for _, question := range of[1:] {
 		works := strings.Split(question, "|")
 		a := *m.led(dir, works[0], "grpcprotobuf")
 		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
 	}
-	mixed := slices.ContainsFunc(all, func(a report.Led) bool { return waits(a) != waits(all[0]) })
+	mixed := slices.ContainsFunc(all, func(a comparison) bool { return waits(a) != waits(all[0]) })
 	prefix := ""
 	if !mixed {
 		prefix = measured(all[0]) + ", "
@@ -97,19 +97,19 @@ func (m *maker) workloadsTable(of []string) string {
 	if len(wired) == 1 {
 		told = wired[0]
 	}
-	apart := func(cell func(report.Led) string) func(report.Led) string {
-		return func(a report.Led) string { return map[bool]string{true: cell(a)}[told == ""] }
+	apart := func(cell func(comparison) string) func(comparison) string {
+		return func(a comparison) string { return map[bool]string{true: cell(a)}[told == ""] }
 	}
 	table.Fill(t, all,
 		text("calls", does),
 		text("processes×cores", apart(place)),
 		text("connections, JSON/gRPC", apart(onConnections)),
-		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
-		figure("JSON, µs", func(a report.Led) string { return table.Micros(a.BaseNs) }),
+		text("figure", func(a comparison) string { return map[bool]string{true: measured(a)}[mixed] }),
+		figure("JSON, µs", func(a comparison) string { return table.Micros(a.BaseNs) }),
 		figure(prefix+"gRPC / JSON (95% CI)", decided),
-		figure("all runs", func(a report.Led) string { return ranges[a.Workload] }),
-		figure("p50, gRPC / JSON", func(a report.Led) string { return waited(a, a.Percentiles.P50) }),
-		figure("p99, gRPC / JSON", func(a report.Led) string { return waited(a, a.Percentiles.P99) }),
+		figure("all runs", func(a comparison) string { return ranges[a.Workload] }),
+		figure("p50, gRPC / JSON", func(a comparison) string { return waited(a, a.Percentiles.P50) }),
+		figure("p99, gRPC / JSON", func(a comparison) string { return waited(a, a.Percentiles.P99) }),
 		figure("calls/s, gRPC / JSON", answered))
 	return t.Filled().Markdown() + "\n" + m.caption(dir, told, all)
 }
@@ -134,11 +134,11 @@ func (m *maker) answerTable(of []string) string {
 	table.Fill(t, all,
 		text("calls", func(a atRate) string { return a.calls }),
 		figure("JSON's CPU, µs", func(a atRate) string { return table.Micros(a.BaseNs) }),
-		figure("CPU, gRPC / JSON (95% CI)", func(a atRate) string { return decided(a.Led) }),
+		figure("CPU, gRPC / JSON (95% CI)", func(a atRate) string { return decided(a.comparison) }),
 		figure("all runs", func(a atRate) string { return a.records.String() }),
 		figure("p50, gRPC / JSON", func(a atRate) string { return latency(a.Percentiles.P50) }),
 		figure("p99, gRPC / JSON", func(a atRate) string { return latency(a.Percentiles.P99) }),
-		figure("calls/s, gRPC / JSON", func(a atRate) string { return answered(a.Led) }))
+		figure("calls/s, gRPC / JSON", func(a atRate) string { return answered(a.comparison) }))
 	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
 	for i, dir := range dirs {
 		if said := hour(m.run(dir)); said != "" {
@@ -150,13 +150,13 @@ func (m *maker) answerTable(of []string) string {
 
 // atRate is a row of a sweep over calls a second: by CPU, with the records of the same calls and connections.
 type atRate struct {
-	report.Led
+	comparison
 	calls   string
 	records kin
 }
 
 func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
-	row.Led = *m.led(dir, works[0], "grpcprotobuf")
+	row.comparison = *m.led(dir, works[0], "grpcprotobuf")
 	if !row.OfCPU {
 		fail("%s has no CPU of %s", dir, works[0])
 	}
@@ -201,22 +201,22 @@ func (m *maker) wired(dirs, names []string) string {
 
 func (m *maker) turnTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	led := func(a report.Led) report.Led { return *m.led(dir, a.Workload, a.Stack) }
-	var all []report.Led
+	led := func(a comparison) comparison { return *m.led(dir, a.Workload, a.Stack) }
+	var all []comparison
 	for _, a := range m.run(dir).Of("grpcprotobuf") {
-		all = append(all, a.Timed())
+		all = append(all, comparisonOf(a.Timed()))
 	}
 	table.Fill(t, all,
-		figure("calls a second", func(a report.Led) string { return a.Value }),
-		figure("CPU, gRPC / JSON (95% CI)", func(a report.Led) string {
+		figure("calls a second", func(a comparison) string { return a.Value }),
+		figure("CPU, gRPC / JSON (95% CI)", func(a comparison) string {
 			if !a.Kept() {
 				return t.Noted(decided(led(a)), report.Because(led(a).Reason))
 			}
 			return decided(led(a))
 		}),
-		figure("switches: JSON", func(a report.Led) string { return fmt.Sprintf("%.1f", a.BaseLoad.Switches) }),
-		figure("switches: gRPC", func(a report.Led) string { return fmt.Sprintf("%.1f", a.StackLoad.Switches) }),
-		figure("writes: gRPC", func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) }))
+		figure("switches: JSON", func(a comparison) string { return fmt.Sprintf("%.1f", a.BaseLoad.Switches) }),
+		figure("switches: gRPC", func(a comparison) string { return fmt.Sprintf("%.1f", a.StackLoad.Switches) }),
+		figure("writes: gRPC", func(a comparison) string { return fmt.Sprintf("%.2f", a.Facts.Writes) }))
 	return t.Markdown() + "\n" + m.source(dir)
 }
 
@@ -225,9 +225,9 @@ func (m *maker) turnTable(of []string) string {
 func (m *maker) connectionsTable(of []string) string {
 	type row struct {
 		dir string
-		report.Led
+		comparison
 	}
-	t, rows, all, other := new(table.Table), []row(nil), []report.Led(nil), ""
+	t, rows, all, other := new(table.Table), []row(nil), []comparison(nil), ""
 	for i := 0; i+1 < len(of); i += 2 {
 		a := *m.led(of[i], of[i+1], "grpcprotobuf")
 		rows, all = append(rows, row{of[i], a}), append(all, a)
@@ -250,7 +250,7 @@ func (m *maker) connectionsTable(of []string) string {
 			}
 			return fmt.Sprint(r.Facts.Connections)
 		}),
-		figure("CPU, gRPC / JSON (95% CI)", func(r row) string { return decided(r.Led) }),
+		figure("CPU, gRPC / JSON (95% CI)", func(r row) string { return decided(r.comparison) }),
 		figure("p99, gRPC / JSON", func(r row) string { return latency(r.Percentiles.P99) }),
 		figure("calls/s: JSON", calls(func(base, _ float64) float64 { return base })),
 		figure("calls/s: gRPC", calls(func(_, own float64) float64 { return own })))
@@ -330,18 +330,18 @@ func (m *maker) rests(dir, state string) string {
 
 func (m *maker) costsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	fact := func(of func(*report.Counts) float64) func(report.Led) string {
-		return func(a report.Led) string { return table.Size(of(a.Facts)) }
+	fact := func(of func(*report.Counts) float64) func(comparison) string {
+		return func(a comparison) string { return table.Size(of(a.Facts)) }
 	}
-	var all []report.Led
+	var all []comparison
 	for _, s := range stacks.All() {
 		if a := m.find(dir, "small", s.Name); a != nil && a.Facts != nil {
 			all = append(all, *a)
 		}
 	}
 	table.Fill(t, all,
-		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		text("CPU, stack / JSON (95% CI)", func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }),
+		text("stack", func(a comparison) string { return code(a.Stack) }),
+		text("CPU, stack / JSON (95% CI)", func(a comparison) string { return joined(t, a, m.kin(dir, a)) }),
 		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
 		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })))
@@ -351,13 +351,13 @@ func (m *maker) costsTable(of []string) string {
 // gridTable has the ratio of each stack at one workload.
 func (m *maker) gridTable(of []string) string {
 	dir, work, t := of[0], of[1], new(table.Table)
-	var all []report.Led
+	var all []comparison
 	for _, stack := range of[2:] {
 		all = append(all, *m.asked(dir, work, stack))
 	}
 	table.Fill(t, all,
-		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		text(does(all[0]), func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }))
+		text("stack", func(a comparison) string { return code(a.Stack) }),
+		text(does(all[0]), func(a comparison) string { return joined(t, a, m.kin(dir, a)) }))
 	base := m.run(m.within(dir)[0]).Base
 	return t.Markdown() + "\nCompared with " + report.Label(base) + ": " + m.caption(dir, how(base, all), all)
 }
@@ -399,22 +399,22 @@ func wired(a report.Answer) string {
 func (m *maker) buildsTable(of []string) string {
 	type built struct {
 		base string
-		report.Led
+		comparison
 	}
 	var all []built
-	var led []report.Led
+	var led []comparison
 	captions := ""
 	for _, dir := range of {
 		run := m.run(dir)
-		for _, a := range run.Led() {
+		for _, a := range comparisonsOf(run.Led()) {
 			all, led = append(all, built{report.Label(run.Base), a}), append(led, a)
 		}
-		captions += m.caption(dir, "", run.Led()) + "\n"
+		captions += m.caption(dir, "", comparisonsOf(run.Led())) + "\n"
 	}
 	t := table.Fill(new(table.Table), all,
-		text("calls", func(b built) string { return does(b.Led) }),
+		text("calls", func(b built) string { return does(b.comparison) }),
 		text("compared", func(b built) string { return report.Label(b.Stack) + " / " + b.base }),
-		figure("ratio (95% CI)", func(b built) string { return decided(b.Led) }))
+		figure("ratio (95% CI)", func(b built) string { return decided(b.comparison) }))
 	return t.Markdown() + "\n" + captions + how("", led) + "\nThe intervals are [of builds](" +
 		m.link("docs/method.md") + "#layouts-and-builds), and may be too narrow."
 }

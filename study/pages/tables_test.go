@@ -150,12 +150,12 @@ func TestWiring(t *testing.T) {
 		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
 	} {
 		complete(&c.answer)
-		a := c.answer.Led()
+		a := comparisonOf(c.answer.Led())
 		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers)+"; "+onConnections(a), reason)
 	}
 	for cores, want := range map[int]string{1: "", 2: "3.00"} {
 		a := report.Answer{GOMAXPROCS: cores}
-		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
+		require.Equal(t, want, waited(comparisonOf(a.Led()), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
 			"nobody waits on one core for the side that calls")
 	}
 }
