@@ -56,7 +56,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			value float64
 			unit  string
 		}{
-			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
+			{[]float64{0, p.Time.Copy, p.Time.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.Time.ToCopy}[arm], "copy-ratio"},
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
 			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
@@ -112,9 +112,11 @@ func (f findings) summary(p plan.Plan) report.Summary {
 			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule()),
 			OtherJSON: f.otherJSON[contestant]}
 		f.facts.Tell(&a, p.Base())
-		if p.Sweep.Over != "" {
-			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })
-			a.Value = p.Sweep.Values[i]
+		if i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name }); i >= 0 {
+			a.Calls = p.Sweep.Workloads[i].Calls
+			if p.Sweep.Over != "" {
+				a.Value = p.Sweep.Values[i]
+			}
 		}
 		if a.ByCPU(p.AsksCPU(w)) {
 			a.Leads = report.ByCPU

@@ -65,8 +65,8 @@ type Process struct {
 	Layout    int
 	Ns, CPUNs [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
 	ServerNs  [3]float64 // the part of CPUNs that the server's own process had
-	Ratios               // of time
-	CPU       Ratios     // of CPU time; 0 if the system does not tell
+	Time      Ratios     // per call
+	CPU       Ratios     // the same of CPU time; 0 if the system does not tell
 	Latencies [3]Latency
 	InFlight  [3]float64 // calls at once, on average, by their latencies; 0 if the callers did not tell
 	Most      [3]int64   // planned calls at once, at most, as the loop counted them; 0 if it did not

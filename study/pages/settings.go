@@ -11,18 +11,18 @@ import (
 
 // quantities are what a table of settings may show: a ratio to the base of the same run, or what was counted or read of
 // a call.
-var quantities = map[string]func(report.Led) string{
+var quantities = map[string]func(comparison) string{
 	"CPU": decided,
-	"median": func(a report.Led) string {
+	"median": func(a comparison) string {
 		a.Figure = a.Waits(a.Percentiles.P50)
 		return decided(a)
 	},
-	"writes":   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
-	"switches": func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().StackLoad.Switches) },
+	"writes":   func(a comparison) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
+	"switches": func(a comparison) string { return fmt.Sprintf("%.2f", a.StackLoad.Switches) },
 }
 
 // decided is a ratio with its interval, and a word if nothing is decided.
-func decided(a report.Led) string {
+func decided(a comparison) string {
 	if a.Verdict == verdict.Less || a.Verdict == verdict.More || a.Ratio == 0 {
 		return sized(a)
 	}
@@ -66,7 +66,7 @@ func (m *maker) settingsTable(of []string) string {
 		}
 	}
 	table.Fill(t, rows, columns...)
-	var all []report.Led
+	var all []comparison
 	for _, r := range rows {
 		all = append(all, *m.led(r.dir, r.Workload, stacks[0]))
 	}
@@ -74,5 +74,5 @@ func (m *maker) settingsTable(of []string) string {
 	if s := m.run(of[2]); s.Over == "calls a second" {
 		wired = how(s.Base, all)
 	}
-	return t.Markdown() + "\n" + m.caption(of[2], wired, all)
+	return t.Markdown() + "\n" + m.caption(of[2], wired, false, all)
 }

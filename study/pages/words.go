@@ -13,7 +13,7 @@ import (
 // amount is a figure of an answer with the words around its percentage: if it is lower than the base's, if it is
 // higher, and what is unclear if nothing is decided.
 type amount struct {
-	of                   func(a report.Led) verdict.Figure
+	of                   func(a comparison) verdict.Figure
 	lower, higher, clear string
 }
 
@@ -24,12 +24,12 @@ var amounts = map[string]amount{
 	"calls":  {ofCalls, "answers %s fewer calls per second", "answers %s more calls per second", "calls per second"},
 }
 
-func ofMedian(a report.Led) verdict.Figure { return a.Waits(a.Percentiles.P50) }
-func ofP99(a report.Led) verdict.Figure    { return a.Waits(a.Percentiles.P99) }
-func ofCalls(a report.Led) verdict.Figure  { return a.Time.Inverse() }
+func ofMedian(a comparison) verdict.Figure { return a.Waits(a.Percentiles.P50) }
+func ofP99(a comparison) verdict.Figure    { return a.Waits(a.Percentiles.P99) }
+func ofCalls(a comparison) verdict.Figure  { return a.Time.Inverse() }
 
 // ofCPU is the figure of CPU. On one core that is the time of a call.
-func ofCPU(a report.Led) verdict.Figure {
+func ofCPU(a comparison) verdict.Figure {
 	if !a.OfCPU && a.GOMAXPROCS != 1 {
 		fail("%s has a figure of time, and none of CPU", a.Workload)
 	}
@@ -37,7 +37,7 @@ func ofCPU(a report.Led) verdict.Figure {
 }
 
 // found is an amount of an answer and its figure.
-func found(a report.Led, name string) (amount, verdict.Figure) {
+func found(a comparison, name string) (amount, verdict.Figure) {
 	of, known := amounts[name]
 	if !known {
 		fail("no amount is called %q", name)
@@ -52,14 +52,14 @@ func found(a report.Led, name string) (amount, verdict.Figure) {
 // told is a sentence of a stack: its figure, the direction, and what it is of. More are words for the end, and further
 // answers about the same stack, each with words of its own: "gRPC uses 40% more CPU at 2,000 calls a second and 30%
 // less when saturated".
-func told(a *report.Led, name string, more ...any) string {
+func told(a *comparison, name string, more ...any) string {
 	of, figure := found(*a, name)
 	said := []string{report.Label(a.Stack) + " " + of.says(figure)}
 	for _, m := range more {
 		switch m := m.(type) {
 		case string:
 			said[len(said)-1] += " " + m
-		case *report.Led:
+		case *comparison:
 			if m.Stack != a.Stack {
 				fail("a sentence about %s has a figure of %s", a.Stack, m.Stack)
 			}
@@ -77,7 +77,7 @@ func told(a *report.Led, name string, more ...any) string {
 }
 
 // unclear is what a sentence says of an answer that decides nothing, after the stack. It fails if one does.
-func unclear(a *report.Led, name string) string {
+func unclear(a *comparison, name string) string {
 	of, figure := found(*a, name)
 	if sure(figure) {
 		fail("%s: %s has a clear difference in %s", a.Workload, a.Stack, of.clear)
@@ -109,7 +109,7 @@ func (a amount) brief(f verdict.Figure) string {
 func sure(f verdict.Figure) bool { return f.Verdict == verdict.Less || f.Verdict == verdict.More }
 
 // signed is a figure in a cell, in percent with its sign.
-func signed(a report.Led, name string) string {
+func signed(a comparison, name string) string {
 	_, f := found(a, name)
 	if !sure(f) {
 		return "no clear difference"
@@ -162,7 +162,7 @@ func (m *maker) shortTable(of []string) string {
 func (k kin) gained() string {
 	var all []float64
 	for _, r := range k {
-		all = append(all, 1/r.Timed().Ratio)
+		all = append(all, 1/r.Timed().Figure.Ratio)
 	}
 	if len(all) == 1 {
 		return percents(all[0]) + " (1 run)"

@@ -90,7 +90,7 @@ func TestTold(t *testing.T) {
 	require.ErrorContains(t, err, "grpcprotobuf has a clear difference in CPU")
 	_, err = fill(root, `{{servers (led "sweep" "apart.rate.2000" "grpcprotobuf")}}`)
 	require.ErrorContains(t, err, "apart.rate.2000 has no CPU of servers alone")
-	one, other := &report.Led{OfCPU: true}, &report.Led{OfCPU: true}
+	one, other := &comparison{OfCPU: true}, &comparison{OfCPU: true}
 	one.Stack, one.Ratio, other.Stack, other.Ratio = "httpjson", 1, "httpjsoniter", 1
 	require.PanicsWithError(t, "a sentence about httpjson has a figure of httpjsoniter",
 		func() { told(one, "CPU", other) }, "another stack's figure")

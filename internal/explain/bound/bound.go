@@ -257,21 +257,22 @@ func (s Service) printBound(w io.Writer, by report.Summary) {
 	}
 	for _, stack := range by.Stacks() {
 		decided := slices.DeleteFunc(report.ByRatio(by.Timed(), stack), func(l report.Led) bool {
-			return l.GOMAXPROCS != 1 || l.Verdict == verdict.Undecided
+			return l.Answer.GOMAXPROCS != 1 || l.Figure.Verdict == verdict.Undecided
 		})
 		if len(decided) == 0 {
 			shell.Say(w, "%s in place of %s: no workload on one core is decided, so there is no estimate.", stack, by.Base)
 			continue
 		}
-		worst, best, verb, more, dont, sign := decided[len(decided)-1], decided[0], "save", "", "", x
-		if best.Ratio > 1 {
-			verb, more, sign = "take", " more", -x
+		worst, best, verb, more, dont := decided[len(decided)-1], decided[0], "save", "", ""
+		least, most := x*(1-worst.Figure.Ratio), x*(1-best.Figure.Ratio)
+		if best.Figure.Ratio > 1 {
+			verb, more, least, most = "take", " more", -least, -most
 		}
-		if x*(1-best.Ratio) < margin {
+		if x*(1-best.Figure.Ratio) < margin {
 			dont = " Don't switch for CPU."
 		}
 		shell.Say(w, "%s in place of %s %s%s%s %.1f %% (%s) to %.1f %% (%s)%s%s. Decided workloads on one core: %d.%s",
-			stack, by.Base, would, verb, ends, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload,
-			more, atMost, len(decided), dont)
+			stack, by.Base, would, verb, ends, least, worst.Answer.Workload, most, best.Answer.Workload, more, atMost,
+			len(decided), dont)
 	}
 }
