@@ -134,6 +134,15 @@ func (m *maker) samples(file, row, unit string, digits int) string {
 	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, s.Center, digits, s.Lo, digits, s.Hi)
 }
 
+// saves is how much less a row takes than its base, by the median of its ratios to that.
+func (m *maker) saves(file, row, unit string) string {
+	saved := 1 - m.summary(unit, file, row).Center
+	if saved <= 0 {
+		fail("%s: %s takes no less than its base", file, row)
+	}
+	return table.Percent(saved)
+}
+
 // codec has the median of what an op of a codec takes, in nanoseconds, and its interval. The op "size" is the length of
 // the body.
 func (m *maker) codec(file, op, message, codec string) benchmath.Summary {
