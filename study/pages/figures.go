@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // kilo is a thousandth: nanoseconds in microseconds, bytes in kB.
