@@ -80,7 +80,7 @@ func (p Program) measure(ctx context.Context, spec Spec) (*child.Process, error)
 }
 
 func (p Program) start(ctx context.Context, c child.Command) (*child.Process, error) {
-	c.Path, c.Env, c.Limit = p.Path, p.Env, 10*time.Minute
+	c.Path, c.Env, c.Limit = p.Path, p.Env, cmp.Or(c.Limit, 10*time.Minute)
 	return c.Start(ctx)
 }
 

@@ -39,7 +39,7 @@ func (g *Group) end(limit time.Duration, returned <-chan struct{}) *child.Hang {
 			hang.Stack, hang.Said = arm.stack.Name, fmt.Sprintf("%s had not returned after %v", *what, limit)
 		}
 		if s := arm.server.Load(); s != nil {
-			hang.Goroutines += "\n\nThe server of " + arm.Name + ":\n\n" + s.Quit()
+			hang.Goroutines += "\n\nThe server of " + arm.stack.Name + ":\n\n" + s.Quit()
 		}
 	}
 	for _, arm := range g.unclosed(child.ToClose()) {
