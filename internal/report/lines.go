@@ -30,17 +30,18 @@ const (
 	tailHeading   = "p99 latency"
 	timeHeading   = "Time per call, one caller"
 	rateHeading   = "Calls per second, each caller calling again at once"
+	dataHeading   = "Data per second, each way"
 	writeHeading  = "Writes per call, of the client"
 )
 
 // lines are what the answers say in the order of the plan, heading by heading. A terminal shows what decides: without
-// detail the 99th percentiles are left out, and the calls a second and the writes where they don't differ, or where
-// many workloads leave no room for them.
+// detail the data a second and the 99th percentiles are left out, and the calls a second and the writes where they
+// don't differ, or where many workloads leave no room for them.
 func (s Summary) lines(detail bool) (all []line) {
 	headings := []string{s.cpu(), waitHeading, timeHeading}
 	switch {
 	case detail:
-		headings = []string{s.cpu(), rateHeading, waitHeading, tailHeading, timeHeading}
+		headings = []string{s.cpu(), rateHeading, dataHeading, waitHeading, tailHeading, timeHeading}
 	case s.Over != "" || len(s.Answers) <= 2:
 		headings = []string{s.cpu(), rateHeading, writeHeading, waitHeading, timeHeading}
 	}
@@ -84,6 +85,10 @@ func (a Answer) line(heading string) line {
 	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
 		of(a.Time.Inverse(), false)
 		l.base, l.own, l.more = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
+	case heading == dataHeading && a.Data > 0 && !a.AtRate() && a.Time.Ratio > 0:
+		of(a.Time.Inverse(), false)
+		perSecond := 1e9 * float64(a.Data) / a.Time.BaseNs
+		l.base, l.own, l.more = megabytes(perSecond), megabytes(perSecond/a.Time.Ratio), 0
 	case heading == writeHeading && a.BaseFacts.writes() > 0 && a.Facts.writes() > 0:
 		f := verdict.Figure{Ratio: a.Facts.Writes / a.BaseFacts.Writes, NoiseFloor: verdict.Margin}
 		f.Lo, f.Hi = f.Ratio, f.Ratio
@@ -103,10 +108,13 @@ func (c *Counts) writes() float64 {
 	return c.Writes
 }
 
-// says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
+// flows tells whether the line is of calls or data a second.
+func (l line) flows() bool { return l.heading == rateHeading || l.heading == dataHeading }
+
+// says is the verdict of the line. Of calls and data a second more is better, so less and more have a verb.
 func (l line) says() string {
 	said := Says(l.led.Figure.Verdict)
-	if l.heading == rateHeading && (said == "less" || said == "more") {
+	if l.flows() && (said == "less" || said == "more") {
 		return "serves " + said
 	}
 	return said
@@ -156,6 +164,14 @@ func thousands(n float64) string {
 	return digits
 }
 
+// megabytes are so many bytes a second.
+func megabytes(n float64) string {
+	if n < 1e8 {
+		return fmt.Sprintf("%.1f MB/s", n/1e6)
+	}
+	return thousands(n/1e6) + " MB/s"
+}
+
 // Results is the table of the answers. With detail it has all headings, and a note below says of a verdict what is to
 // be said.
 func (s Summary) Results(detail bool) *table.Table {
@@ -193,7 +209,7 @@ func (s Summary) Results(detail bool) *table.Table {
 // that excludes 1 decides nothing, and that the machine was not quiet.
 func (s Summary) notes(l line, detail bool) (all []string) {
 	switch f := l.led.Figure; {
-	case detail && l.heading == rateHeading:
+	case detail && l.flows():
 		return nil
 	case detail:
 		return l.led.Notes()

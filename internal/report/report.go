@@ -89,7 +89,8 @@ type Wired struct {
 	Chosen  bool          `json:"ordinary,omitzero"` // the run chose the rate
 	Apart   bool          `json:"apart,omitzero"`    // the server had a process of its own
 	Link    string        `json:"link,omitzero"`
-	Wait    time.Duration `json:"wait_ns,omitzero"` // of a handler
+	Wait    time.Duration `json:"wait_ns,omitzero"`    // of a handler
+	Data    int           `json:"data_bytes,omitzero"` // that a call sent, of streams and large messages
 }
 
 // AtRate tells whether calls were planned.
@@ -117,6 +118,15 @@ const (
 	ByTime = "time"
 	ByCPU  = "cpu"
 )
+
+// Fails says why an answer has too few processes.
+func (a *Answer) Fails(why string) {
+	for _, r := range []*verdict.Reason{&a.Time.Reason, &a.CPU.Reason} {
+		if r.Kind == verdict.TooFew {
+			r.Failed = why
+		}
+	}
+}
 
 // Led is an answer with one of its figures.
 type Led struct {

@@ -40,7 +40,10 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 	if one.Halved() {                                                                 // rows of the whole rate stand above
 		procs = fmt.Sprintf("/rate=%v", one.Spec.Workload.Rate) + procs
 	}
-	disturbed := 0.0
+	disturbed, data := 0.0, 0.0
+	if one.Spec.Workload.Rate == 0 {
+		data = float64(one.Spec.Workload.Data())
+	}
 	if one.Disturbed(p) {
 		disturbed = 1
 	}
@@ -59,7 +62,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{[]float64{0, p.Time.Copy, p.Time.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.Time.ToCopy}[arm], "copy-ratio"},
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
-			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
+			{1e3 * data / p.Ns[arm], "MB/s"}, {p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
 			{p.Latencies[arm].P99, "p99-ns"}, {p.Latencies[arm].P999, "p999-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 			{100 * p.Loads[arm].Idle, "idle-%"}, {p.Loads[arm].Switches, "switches/op"},
@@ -89,6 +92,7 @@ type findings struct {
 	warnings    []string
 	otherJSON   map[string]string // how that of a stack differs from the base's
 	skipped     []string          // workloads that can't be measured, a line for each reason
+	hung        bool              // a stack, so that there is a file of goroutines
 }
 
 // summary is what was found of a plan. What can't be done has no answer.
@@ -111,6 +115,9 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule()),
 			OtherJSON: f.otherJSON[contestant]}
+		if one.Left != "" && !one.Cant {
+			a.Fails(one.Left)
+		}
 		f.facts.Tell(&a, p.Base())
 		if i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name }); i >= 0 {
 			a.Calls = p.Sweep.Workloads[i].Calls
