@@ -34,15 +34,9 @@ func (s Summary) Sentences() (all []string) {
 
 // decided tells whether a sentence may rest on the figure: its verdict decides, and its interval bears the verdict out.
 func (l Led) decided() bool {
-	switch l.Figure.Verdict {
-	case verdict.Less:
-		return l.Answer.Kept() && 0 < l.Figure.Lo && l.Figure.Hi < 1
-	case verdict.More:
-		return l.Answer.Kept() && 1 < l.Figure.Lo
-	case verdict.Same:
-		return l.Answer.Kept() && 0 < l.Figure.Lo
-	}
-	return false
+	f := l.Figure
+	bears := map[verdict.Verdict]bool{verdict.Less: f.Hi < 1, verdict.More: f.Lo > 1, verdict.Same: true}[f.Verdict]
+	return bears && f.Lo > 0 && l.Answer.Kept()
 }
 
 // sized tells whether a sentence may have the number.

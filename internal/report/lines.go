@@ -139,7 +139,7 @@ func (s Summary) Results(detail bool) *table.Table {
 		switch {
 		case detail:
 			says = t.Noted(says, l.reasons()...)
-		case l.led.Figure.Verdict == verdict.Undecided && (l.led.Figure.Lo > 1 || l.led.Figure.Hi < 1):
+		case l.led.Figure.Verdict == verdict.Undecided && l.led.Figure.Interval().ExcludesOne():
 			says = t.Noted(says, inShort(l.led.Figure.Reason)...)
 		}
 		if l.more != 0 {

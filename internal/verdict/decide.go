@@ -150,23 +150,14 @@ func (q quantity) least(kept []Process) float64 {
 	return ofLayouts * stats.InvCDF(stats.StdNormal)((1+level)/2)
 }
 
-// decided is the verdict by the interval and the noise floor. A difference may be smaller than the margin. Exchanging
-// base and stack exchanges less and more, and changes nothing else.
-func (f Figure) decided() Verdict {
-	switch floor := f.NoiseFloor; {
-	case f.Hi < 1/(1+floor):
-		return Less
-	case f.Lo > 1+floor:
-		return More
-	case floor <= f.Margin && f.Lo >= 1/(1+f.Margin) && f.Hi <= 1+f.Margin:
-		return Same
-	}
-	return Undecided
-}
+// Interval is the figure's, with its noise floor.
+func (f Figure) Interval() Interval { return Interval{f.Lo, f.Hi, f.NoiseFloor} }
+
+func (f Figure) decided() Verdict { return f.Interval().Verdict(f.Margin) }
 
 // whyUndecided says why an interval decides nothing.
 func (f Figure) whyUndecided() Reason {
-	if f.Lo > 1 || f.Hi < 1 {
+	if f.Interval().ExcludesOne() {
 		return Reason{Kind: WithinFloor, Found: f.NoiseFloor}
 	}
 	return Reason{Kind: IncludesOne}
@@ -213,6 +204,31 @@ func (a Answer) Waits(p Percentile) Figure {
 		if f.Verdict = f.decided(); f.Verdict == Undecided {
 			f.Reason = f.whyUndecided()
 		}
+	}
+	return f
+}
+
+// OfRounds compares what a stack takes with what the base takes, by a pair of values for each round, in which both were
+// measured anew. The base's rounds are its copies: the second one of the first, the fourth one of the third, and so on.
+func OfRounds(base, stack []float64) Figure {
+	ratios, copies := []float64(nil), []float64(nil)
+	for i := range base {
+		if ratios = append(ratios, math.Log(stack[i]/base[i])); i%2 == 1 {
+			copies = append(copies, math.Log(base[i]/base[i-1]))
+		}
+	}
+	mean, half := Student(ratios)
+	f := Figure{Ratio: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Level: level,
+		Margin: Margin, BaseVaried: varied(base), Verdict: Undecided}
+	if len(base) < Fewest {
+		f.Reason = Reason{Kind: TooFew, Processes: len(base), Of: len(base), Needed: Fewest}
+		return f
+	}
+	again, halfAgain := Student(copies)
+	f.CopyDiffers = math.Exp(math.Abs(again)+halfAgain) - 1
+	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
+	if f.Verdict = f.decided(); f.Verdict == Undecided {
+		f.Reason = f.whyUndecided()
 	}
 	return f
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // claimed is what a claim says of a figure: that it lies between least and most, or nothing.
@@ -65,23 +66,22 @@ func apart(x, y benchmath.Summary) reading {
 }
 
 // inNoise is whether the interval reaches into the noise floor.
-func (r reading) inNoise() bool { return r.lo < 1+r.floor && r.hi > 1/(1+r.floor) && r.floor > 0 }
+func (r reading) inNoise() bool { return r.floor > 0 && r.interval().InFloor() }
 
-// verdict takes an interval that reaches into the noise floor for one that holds all of the floor: no difference is
-// proved, as in the verdicts of the library.
+func (r reading) interval() verdict.Interval {
+	return verdict.Interval{Lo: r.lo, Hi: r.hi, Floor: r.floor}
+}
+
+// verdict is by where the interval lies to what is claimed, as in the verdicts of the library.
 func (r reading) verdict() string {
-	lo, hi := r.lo, r.hi
-	if floor := 1 + r.floor; r.inNoise() {
-		lo, hi = min(lo, 1/floor), max(hi, floor)
-	}
-	switch {
+	switch place := r.interval().At(r.least, r.most); {
 	case r.void:
 		return "void"
-	case lo >= r.least && hi <= r.most:
+	case place == verdict.Inside:
 		return "holds"
-	case lo > r.most && r.least >= 1, hi < r.least && r.most <= 1: // of a claim that one is greater, or less
+	case place == verdict.Above && r.least >= 1, place == verdict.Below && r.most <= 1: // that one is greater, or less
 		return "more than claimed"
-	case hi < r.least || lo > r.most:
+	case place != verdict.Across:
 		return "does not hold"
 	}
 	return "undecided"
