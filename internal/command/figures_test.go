@@ -278,7 +278,9 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 	if w.Rate > 0 {
 		leads = "cpu."
 	}
-	row, others := []string{strings.Replace(w.Title, "ordinary load", thousands(w.Rate)+"/s", 1), "other"}, "–"
+	title := map[string]string{"call-load": "your call, " + thousands(w.Rate) + "/s",
+		"call-saturated": "your call, 100 callers"}[w.Name]
+	row, others := []string{cmp.Or(title, w.Title), "other"}, "–"
 	for heading, path := range lines(w) {
 		ratio, base := f[path+"ratio"], f[path+"base_ns"]
 		says, difference := "more", map[bool]string{true: "+", false: "−"}[ratio > 1]+shortly(math.Abs(base*(ratio-1)))

@@ -226,13 +226,15 @@ func (s Summary) said(stack string) string {
 		if !l.Answer.AtRate() {
 			return ""
 		}
-		whose := map[bool]string{true: "the client of "}[s.Remote]
-		return fmt.Sprintf("At %s calls a second%s %s%s%s.", thousands(l.Answer.Rate), l.Answer.besides(), whose,
-			l.occupies(base), l.Answer.latency())
+		of, whose := "", map[bool]string{true: "the client of "}[s.Remote]
+		if a := l.Answer; a.Calls != "" || len(all) > 1 { // else the title stands above, and has the rate
+			of = " (" + cmp.Or(a.Calls, a.Does) + ")"
+		}
+		return fmt.Sprintf("At %s calls a second%s %s%s%s.", thousands(l.Answer.Rate), of, whose, l.occupies(base),
+			l.Answer.latency())
 	})
 	first(rateHeading, func(l Led) string {
-		what := strings.Replace(l.Answer.Does, "saturated: ", "", 1)
-		return fmt.Sprintf("With the machine full (%s) %s%s.", what, l.serves(base), l.Answer.latency())
+		return fmt.Sprintf("With the machine full (%s) %s%s.", l.Answer.does(), l.serves(base), l.Answer.latency())
 	})
 	for _, heading := range []string{timeHeading, s.cpu()} {
 		if said == nil {
@@ -249,16 +251,6 @@ func (s Summary) said(stack string) string {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), base)
 	}
 	return strings.Join(said, " ")
-}
-
-// besides is what a workload is beside its rate, in brackets, or "" if that is nothing.
-func (a Answer) besides() string {
-	parts := strings.Split(strings.Replace(a.Does, ", ordinary load", "", 1), ", ")
-	parts = slices.DeleteFunc(parts, func(part string) bool { return strings.HasSuffix(part, " a second") })
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // occupies is takes in cores, of a planned rate.

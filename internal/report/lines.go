@@ -85,12 +85,15 @@ func (l line) says() string {
 	return said
 }
 
-// does is the workload, with the rate that was found where its title has none.
+// does is the workload in a table: its title, with the rate that the run chose; or what its calls are, with their load.
 func (a Answer) does() string {
-	if !a.Chosen {
-		return a.Does
+	switch {
+	case a.AtRate() && (a.Chosen || a.Calls != ""):
+		return cmp.Or(a.Calls, a.Does) + ", " + thousands(a.Rate) + "/s"
+	case a.Many() && a.Calls != "":
+		return a.Calls + ", " + callers(a.Callers)
 	}
-	return strings.Replace(a.Does, "ordinary load", thousands(a.Rate)+"/s", 1)
+	return a.Does
 }
 
 // span is a time in µs or ms.
@@ -151,16 +154,11 @@ func (s Summary) Results(detail bool) *table.Table {
 }
 
 // reasons are what is to be said of a verdict.
-func (l line) reasons() (all []string) {
+func (l line) reasons() []string {
 	if l.heading == rateHeading {
 		return nil
 	}
-	for part := range strings.SplitSeq(l.led.Said(), "; ") {
-		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.led.Figure.Verdict) {
-			all = append(all, part)
-		}
-	}
-	return all
+	return l.led.Notes()
 }
 
 // Title says what was compared.

@@ -160,7 +160,7 @@ func (of layout) draw(machines ...Machine) Picture {
 			y += 24 + track
 		}
 		for _, a := range own {
-			l := Line{Y: y, Rule: y + height - 15, Label: table.Line(a.Answer.Does),
+			l := Line{Y: y, Rule: y + height - 15, Label: table.Line(a.Answer.does()),
 				Dots: []Dot{of.beside(dot(a.Figure, x), 0, machines)}}
 			if len(stacks) > 1 && len(own) == 1 {
 				l.Label = Label(stack)

@@ -66,7 +66,8 @@ type Plan struct {
 type Answer struct {
 	Workload   string `json:"workload"`
 	Does       string `json:"title"`
-	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
+	Calls      string `json:"kind_of_calls,omitempty"` // what they are, where the title has their load too
+	Value      string `json:"value,omitempty"`         // in a sweep: a number, or Saturated
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
 	Leads      string `json:"leads"` // ByTime or ByCPU: the figure that the question asks for

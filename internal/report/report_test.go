@@ -128,18 +128,19 @@ func TestSentences(t *testing.T) {
 	wide.Answers[0].Time.Ratio, wide.Answers[0].Time.Lo, wide.Answers[0].Time.Hi = 2.05, 1.2, 3.5
 	several.Answers[1].Stack = "drpc"
 	rate := planned.Answers[1]
-	rate.Does, rate.Wired = "1 kB of bytes, ordinary load", Wired{Callers: 100, Rate: 5000, Chosen: true}
+	rate.Does, rate.Calls = "1 kB of bytes, ordinary load", "1 kB of bytes"
+	rate.Wired = Wired{Callers: 100, Rate: 5000, Chosen: true}
 	rate.BaseLoad.Completed, rate.StackLoad.Completed = 1, 1
 	rate.Time, rate.CPU = verdict.Figure{}, rate.Time
 	planned.Answers = append(planned.Answers, rate)
-	at := func(does string) Summary {
+	at := func(does, calls string, beside ...Answer) Summary {
 		s, a := found(), rate
-		a.Does, a.Rate = does, 2000
-		s.Answers = append(s.Answers, a)
+		a.Does, a.Calls, a.Rate = does, calls, 2000
+		s.Answers = append(beside, a)
 		return s
 	}
 	busy := full.Answers[2]
-	busy.Does, busy.Time.Verdict = "small calls, saturated: 50 callers", verdict.Less
+	busy.Does, busy.Calls, busy.Time.Verdict = "small calls, saturated: 50 callers", "small calls", verdict.Less
 	busy.Time.Ratio, busy.Time.Lo, busy.Time.Hi = 0.8, 0.7, 0.9
 	full.Answers = append(slices.Clone(planned.Answers), busy)
 	same.Answers = append(same.Answers, busy)
@@ -172,14 +173,12 @@ func TestSentences(t *testing.T) {
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
 		"a planned rate": {planned, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09)."}},
-		"a rate that somebody typed": {at("2000 calls a second"),
+		"a rate that somebody typed": {at("2kB of bytes, 2e3 calls a second, TLS", ""),
 			[]string{"At 2,000 calls a second gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
-		"a rate that somebody typed among other flags": {at("2kB of bytes, 2e3 calls a second, TLS"), []string{
-			"At 2,000 calls a second (2kB of bytes, TLS) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
-		"a rate of the list": {at("small calls, 2,000 a second"), []string{
+		"a rate of an older result, among other workloads": {at("small, ordinary load", "", found().Answers[3]), []string{
+			"At 2,000 calls a second (small, ordinary load) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+		"a rate of the list": {at("small calls, 2000 a second", "small calls"), []string{
 			"At 2,000 calls a second (small calls) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
-		"a rate that was found": {at("ordinary load, TLS"), []string{
-			"At 2,000 calls a second (ordinary load, TLS) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09). " +
 				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls " +
@@ -256,7 +255,7 @@ Not measured: a new connection, gRPC: 0 of 8.
 	require.Regexp(t, `mixed fields, 50 callers +400 µs +600 µs +1.50 \(1.45–1.55\) +undecided \[1\]`, b.String())
 	require.Contains(t, b.String(), "\n[1] disturbed: in 0 of 0 processes ")
 	s.Answers[2].Answer, s.Answers[0].Wired = verdict.Answer{Time: cpu}, Wired{Callers: 100, Rate: 20_000, Chosen: true}
-	s.Answers[0].Does, s.Answers[0].BaseLoad.Completed = "small, ordinary load", 1
+	s.Answers[0].Does, s.Answers[0].Calls, s.Answers[0].BaseLoad.Completed = "small, ordinary load", "small", 1
 	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, true, false))

@@ -163,15 +163,16 @@ func TestSummary(t *testing.T) {
 		ratio   float64
 		warning string
 	}{
-		{"a quiet machine", processes(8, 0.025), "more", 2, ""},
-		{"two processes of eight", processes(2, 0), "undecided: 2 of 8 processes count, and a verdict needs 6", 2, ""},
-		{"one of eight", processes(1, 0), "undecided: 1 of 8 processes count, and a verdict needs 6", 0, ""},
+		{"a quiet machine", processes(8, 0.025), "", 2, ""},
+		{"two processes of eight", processes(2, 0), "2 of 8 processes count, and a verdict needs 6", 2, ""},
+		{"one of eight", processes(1, 0), "1 of 8 processes count, and a verdict needs 6", 0, ""},
 		{"nothing", nil, "not measured", 0, ""},
-		{"something else runs", processes(8, 0.086), "more", 2, "other programs used 30 % of the machine"},
+		{"something else runs", processes(8, 0.086), "", 2, "other programs used 30 % of the machine"},
 	} {
 		one := versus.Comparison{Spec: p.Spec(w, plan.Of("x")), Found: test.found}
 		s := findings{comparisons: []*versus.Comparison{&one}}.summary(p)
-		require.Equal(t, test.said, s.Answers[0].Led().Said(), test.why)
+		require.Equal(t, test.said, strings.Join(s.Answers[0].Led().Notes(), "; "), test.why)
+		require.Equal(t, test.said == "", s.Answers[0].Led().Figure.Verdict == verdict.More, test.why)
 		require.InDelta(t, test.ratio, s.Answers[0].Time.Ratio, 1e-9, test.why)
 		require.Contains(t, strings.Join(s.Warnings, "\n"), test.warning, test.why)
 		require.Equal(t, test.warning == "", s.Warnings == nil, test.why)

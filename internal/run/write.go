@@ -109,9 +109,11 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.Rule())}
 		f.facts.Tell(&a, p.Base())
-		if p.Sweep.Over != "" {
-			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })
-			a.Value = p.Sweep.Values[i]
+		if i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name }); i >= 0 {
+			a.Calls = p.Sweep.Workloads[i].Calls
+			if p.Sweep.Over != "" {
+				a.Value = p.Sweep.Values[i]
+			}
 		}
 		if a.ByCPU(p.AsksCPU(w)) {
 			a.Leads = report.ByCPU

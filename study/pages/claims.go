@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
@@ -216,13 +217,13 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
 	}
 	words := fmt.Sprintf("%s, %s/%s", what, report.Label(over), report.Label(under))
-	return c.add(claim, words, workload(a.Answer), s, r, said)
+	return c.add(claim, words, listedAs(a.Answer), s, r, said)
 }
 
-// workload is the name of a workload of the list, or what another one does.
-func workload(a report.Answer) string {
-	if strings.Contains(a.Workload, ".") {
-		return strings.Replace(a.Does, "client and server in two processes", "two processes", 1)
+// listedAs is the name of a workload of the list, or the title of another one.
+func listedAs(a report.Answer) string {
+	if _, err := workload.Find(a.Workload); err != nil {
+		return a.Does
 	}
 	return code(a.Workload)
 }

@@ -48,17 +48,20 @@ func figure[T any](name string, cell func(T) string) table.Of[T] { return table.
 // code is a name as Markdown's code.
 func code(name string) string { return "`" + name + "`" }
 
-// says is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
-// recorded runs of the comparison differ.
+// says is a word if a figure is neither less nor more, with a note where there is more to say, such as why it is
+// undecided. There is no verdict if the recorded runs of the comparison differ.
 func says(t *table.Table, a comparison, k kin) string {
-	if differs := k.differs(); differs != "" {
+	word, notes, differs := report.Says(a.Verdict), a.led().Notes(), k.differs()
+	if a.Verdict == verdict.Less || a.Verdict == verdict.More {
+		word = ""
+	}
+	switch {
+	case differs != "":
 		return t.Noted("differs", differs)
+	case a.Verdict == verdict.Same || notes == nil:
+		return word
 	}
-	said := strings.TrimPrefix(strings.TrimPrefix(a.led().Said(), "undecided: "), string(a.Verdict)+"; ")
-	if said == string(a.Verdict) || a.Verdict == verdict.Same {
-		return report.Says(a.Verdict)
-	}
-	return t.Noted(report.Says(a.Verdict), said)
+	return t.Noted(word, strings.Join(notes, "; "))
 }
 
 // sized is a ratio with its interval.
@@ -70,11 +73,7 @@ func joined(t *table.Table, a comparison, k kin) string {
 	if k.differs() != "" {
 		ratio = k.String()
 	}
-	said := says(t, a, k)
-	for _, sure := range []verdict.Verdict{verdict.Less, verdict.More} {
-		said = strings.TrimPrefix(said, report.Says(sure))
-	}
-	return strings.TrimSpace(ratio + " " + strings.TrimSpace(said))
+	return strings.TrimSpace(ratio + " " + strings.TrimSpace(says(t, a, k)))
 }
 
 // workloadsTable has all that is known of each workload, but columns that say nothing. The workloads behind a | are the
@@ -183,6 +182,9 @@ func connections(a report.Answer) (n [2]int64) {
 	return n
 }
 
+// uncounted tells whether the connections of an answer are not known.
+func uncounted(a report.Answer) bool { return connections(a) == [2]int64{} }
+
 // wired says where sweeps were made, and with what around their calls, which they must have in common.
 func (m *maker) wired(dirs, names []string) string {
 	var made, links []string
@@ -190,7 +192,7 @@ func (m *maker) wired(dirs, names []string) string {
 	for i, s := range m.runs(dirs) {
 		if w := s.Wiring(); i > 0 && w != wiring {
 			fail("%s has %s, and %s has %s", dirs[0], wiring, dirs[i], w)
-		} else if wiring = w; !strings.Contains(w, "connection") {
+		} else if wiring = w; slices.ContainsFunc(s.Answers, uncounted) {
 			fail("%s does not tell its connections", dirs[i])
 		}
 		words, link := m.origin(dirs[i])
@@ -390,7 +392,7 @@ func (m *maker) publicsTable(of []string) string {
 
 // wired says between which processes the calls of an answer went, and over how many connections.
 func wired(a report.Answer) string {
-	processes := map[bool]string{true: "two processes", false: "one process"}[a.BaseMeans.ServerCPUNs > 0]
+	processes := map[bool]string{true: "two processes", false: "one process"}[a.Apart]
 	return fmt.Sprintf("*%s*: %s with GOMAXPROCS %d, connections of JSON and gRPC: %d and %d", a.Does, processes,
 		a.GOMAXPROCS, a.BaseFacts.Connections, a.Facts.Connections)
 }

@@ -381,7 +381,7 @@ func TestRecordsOfClaims(t *testing.T) {
 	require.NoError(t, err)
 	write(t, root, "later/codecs/rows.txt", "cores: 2\n# date=2026-12-01 go=go1.28 cpu=A-Machine\n"+string(rows))
 	for figure, want := range map[string]string{
-		`$c.Call 1 "time" "small-1-caller" "grpcprotobuf" "httpjson" (above 1)`: "`small-1-caller`, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: ",
+		`$c.Call 1 "time" "small-1-caller" "grpcprotobuf" "httpjson" (above 1)`: "all cores, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: ",
 		`$c.Codec 1 "marshal" "user" "json" "protobuf" (above 1)`:               "`user`, Go 1.28, 2026-12-01: ",
 	} {
 		folder := map[bool]string{true: "more", false: "later"}[strings.Contains(figure, "Call")]
