@@ -41,7 +41,7 @@ const (
 	beyond = 20000 // of Number: an address has some 28,000 ports for what it dials
 	spare  = 100   // files that a process has open besides
 
-	longest = 2 * time.Minute // for an answer of a child: longer than its openLimit
+	longest = 2 * time.Minute // for a reply of a child: longer than its openLimit
 )
 
 // Check says why so many can't be held.
@@ -216,7 +216,7 @@ func (p Plan) pair(ctx context.Context, part part, arm Arm) (one pair, err error
 		cancel() // which kills both: nobody waits until thousands of connections are closed
 		_ = server.End()
 	}()
-	var here, there answer
+	var here, there reply
 	if err = server.Ask("", &there); err != nil {
 		return one, err
 	}

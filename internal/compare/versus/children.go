@@ -30,7 +30,7 @@ type Spec struct {
 // Measuring is the job of a child that measures a Spec, a block for each line. Its answers are blocks, as records.
 func Measuring() child.Job { return child.NewJob(measure) }
 
-func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, answer func(any) error) error {
+func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, reply func(any) error) error {
 	all, err := stacks.Named(spec.Arms)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan [
 		if err = g.Block(ctx); err == nil {
 			r := g.Record()
 			r.Blocks = r.Blocks[len(r.Blocks)-1:]
-			err = answer(r)
+			err = reply(r)
 		}
 	}
 	return cmp.Or(err, g.Close())

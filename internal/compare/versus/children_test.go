@@ -278,7 +278,7 @@ func TestFailures(t *testing.T) {
 		{"a process that dies", Program{}, spec("rawtcp", "dies"), "exit status 3", 0},
 		{"a process that ends", Program{}, spec("rawtcp", "leaves"), "a child ended before its time", 0},
 		{"a program that prints", Program{}, spec("rawtcp", "talks"),
-			"a child printed something else than an answer: ", 0},
+			"a child printed something else than a reply: ", 0},
 		{"a call that fails", Program{}, spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", Program{}, spec("rawtcp", "killed"), "", 1},
 		{"a fixture that fails when all is measured", Program{}, once, "it sticks", 1},

@@ -33,14 +33,14 @@ func Count(ctx context.Context, arm string, w workload.Workload, program Program
 // Counting is the job of a child that counts: the child's side of Count.
 func Counting() child.Job { return child.NewJob(count) }
 
-func count(ctx context.Context, all child.Stacks, asked question, lines <-chan []byte, answer func(any) error) error {
+func count(ctx context.Context, all child.Stacks, asked question, lines <-chan []byte, reply func(any) error) error {
 	stack, err := all(asked.Stack)
 	if err != nil || <-lines == nil {
 		return err
 	}
 	f, err := asked.Workload.CountCalls(ctx, stack, 1000)
 	if err == nil {
-		err = answer(f)
+		err = reply(f)
 	}
 	return err
 }

@@ -53,7 +53,7 @@ type service struct {
 // Serving is the job of a child that serves a stack: the child's side of Start.
 func Serving() Job { return NewJob(serve) }
 
-func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byte, answer func(any) error) error {
+func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byte, reply func(any) error) error {
 	stack, err := stacks(asked.Stack)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byt
 		r.Accepted = f.Accepted() - own
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
-		_ = answer(&r) // it fails if the parent has ended, and then lines end too
+		_ = reply(&r) // it fails if the parent has ended, and then lines end too
 	}
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)

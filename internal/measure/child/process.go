@@ -52,7 +52,7 @@ type Command struct {
 	Procs int           // its GOMAXPROCS; 0 is the default
 	Files bool          // it has a temporary folder of its own, which goes even if the child is killed
 	Asked any           // its first line, as JSON
-	Limit time.Duration // for an answer
+	Limit time.Duration // for a reply
 }
 
 // Process is a child of this process. One goroutine at a time.
@@ -131,11 +131,11 @@ func (p *Process) greet() error {
 	return nil
 }
 
-// Ask sends a line and reads what the child answers.
-func (p *Process) Ask(line string, answer any) error {
+// Ask sends a line and reads the child's reply.
+func (p *Process) Ask(line string, to any) error {
 	defer time.AfterFunc(p.limit, p.kill).Stop()
 	_, _ = io.WriteString(p.in, line+"\n") // if it fails, so does reading
-	r := reply{Answer: answer}
+	r := reply{Found: to}
 	err := p.out.Decode(&r)
 	switch {
 	case err == nil && r.Failed == nil:
@@ -148,14 +148,14 @@ func (p *Process) Ask(line string, answer any) error {
 	}
 	p.kill()
 	_ = p.End()
-	return fmt.Errorf("a child printed something else than an answer: %w", err)
+	return fmt.Errorf("a child printed something else than a reply: %w", err)
 }
 
 func (p *Process) end() error {
 	defer p.kill()
 	defer time.AfterFunc(4*limit, p.kill).Stop() // it may have three fixtures to close
 	_ = p.in.Close()
-	for r := (reply{}); p.out.Decode(&r) == nil; { // it may be amid an answer
+	for r := (reply{}); p.out.Decode(&r) == nil; { // it may be amid a reply
 		p.failed = cmp.Or(p.failed, r.Failed)
 	}
 	err, said := cmp.Or(p.cmd.Wait(), p.remove()), begins(p.stderr.String())
@@ -182,9 +182,9 @@ func (p *Process) remove() error {
 	return os.RemoveAll(p.folder)
 }
 
-// reply is a line of a child after that of its protocol: an answer, or why no more come.
+// reply is a line of a child after that of its protocol: what it found, or why no more come.
 type reply struct {
-	Answer any      `json:"answer,omitempty"`
+	Found  any      `json:"answer,omitempty"`
 	Failed *failure `json:"failed,omitempty"`
 }
 
@@ -235,13 +235,13 @@ func (s Stacks) Named(names []string) (found []rpcbench.Stack, err error) {
 }
 
 // Job is what a child does: a reply for each of lines, about what it is asked. Its error is told to the parent.
-type Job func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, answer func(any) error) error
+type Job func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, reply func(any) error) error
 
 // NewJob makes a job of what is done about a question. A question with a field that Question has not is refused: what a
 // parent of another revision asks for in it would not be measured.
 func NewJob[Question any](do func(ctx context.Context, stacks Stacks, asked Question, lines <-chan []byte,
-	answer func(any) error) error) Job {
-	return func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, answer func(any) error) error {
+	reply func(any) error) error) Job {
+	return func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, reply func(any) error) error {
 		var question Question
 		given := json.NewDecoder(bytes.NewReader(asked))
 		given.DisallowUnknownFields()
@@ -249,7 +249,7 @@ func NewJob[Question any](do func(ctx context.Context, stacks Stacks, asked Ques
 			return fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
 				"that this build reads: %w", Variable, err)
 		}
-		return do(ctx, stacks, question, lines, answer)
+		return do(ctx, stacks, question, lines, reply)
 	}
 }
 
@@ -273,7 +273,7 @@ func Serve(in io.Reader, out io.Writer, stacks Stacks, jobs map[string]Job) (boo
 	fmt.Fprintln(out, Protocol) // if it fails, the parent has ended, and so has in
 	lines := make(chan []byte)
 	go func() {
-		defer cancel() // also amid an answer
+		defer cancel() // also amid a reply
 		defer close(lines)
 		for input := bufio.NewScanner(in); input.Scan(); {
 			select {
@@ -288,7 +288,7 @@ func Serve(in io.Reader, out io.Writer, stacks Stacks, jobs map[string]Job) (boo
 		err = fmt.Errorf("%s is %q, and the children of this build know %s", Variable, does,
 			strings.Join(slices.Sorted(maps.Keys(jobs)), ", "))
 	} else {
-		err = job(ctx, stacks, <-lines, lines, func(answer any) error { return replies.Encode(reply{Answer: answer}) })
+		err = job(ctx, stacks, <-lines, lines, func(found any) error { return replies.Encode(reply{Found: found}) })
 	}
 	if err != nil {
 		_ = replies.Encode(reply{Failed: failureOf(err)}) // it fails if the parent has ended
