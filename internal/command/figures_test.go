@@ -246,10 +246,11 @@ func lines(w workload.Workload) map[string]string {
 
 // shortly is a time as the table of results has it.
 func shortly(ns float64) string {
+	ns, _ = strconv.ParseFloat(strconv.FormatFloat(ns, 'e', 1, 64), 64) // two digits
 	for _, unit := range []struct {
 		above, ns float64
 		format    string
-	}{{1e7, 1e6, "%.1f ms"}, {1e4, 1e3, "%.0f µs"}, {0, 1e3, "%.1f µs"}} {
+	}{{1e7, 1e6, "%.0f ms"}, {1e4, 1e3, "%.0f µs"}, {0, 1e3, "%.1f µs"}} {
 		if math.Abs(ns) >= unit.above {
 			return fmt.Sprintf(unit.format, ns/unit.ns)
 		}

@@ -32,6 +32,15 @@ func (s Summary) Sentences() (all []string) {
 	return all
 }
 
+// Service says where to go on from an answer about several callers: calls alone don't tell what they are of a service.
+func (s Summary) Service() []string {
+	several := func(a Answer) bool { return a.AtRate() || a.Many() }
+	if s.Over != "" || s.Remote || len(s.Sentences()) == 0 || !slices.ContainsFunc(s.Answers, several) {
+		return nil
+	}
+	return []string{"rpcbench bound says what share of your service RPCs are."}
+}
+
 // decided tells whether a sentence may rest on the figure: its verdict decides, and its interval bears the verdict out.
 func (l Led) decided() bool {
 	f := l.Figure
@@ -196,15 +205,12 @@ func crossed(a, b Led) string {
 		along := math.Log(from) / (math.Log(from) - math.Log(to))
 		return a.Answer.amount() * math.Pow(b.Answer.amount()/a.Answer.amount(), along)
 	}
-	two := func(at float64) string { // digits
-		unit := math.Pow(10, math.Floor(math.Log10(at))-1)
-		return strconv.FormatFloat(math.Round(at/unit)*unit, 'g', 10, 64)
-	}
+	said := func(at float64) string { return strconv.FormatFloat(two(at), 'g', 10, 64) }
 	lo, hi := place(a.Figure.Lo, b.Figure.Lo), place(a.Figure.Hi, b.Figure.Hi)
 	if lo, hi = min(lo, hi), max(lo, hi); !table.TellsSize(lo, hi) {
 		return ""
 	}
-	return fmt.Sprintf(", at about %s (%s–%s)", two(place(a.Figure.Ratio, b.Figure.Ratio)), two(lo), two(hi))
+	return fmt.Sprintf(", at about %s (%s–%s)", said(place(a.Figure.Ratio, b.Figure.Ratio)), said(lo), said(hi))
 }
 
 // said is about one stack: how many CPUs it takes more or less at the first planned rate that is decided, and how many
@@ -281,13 +287,17 @@ func (a Answer) latency() string {
 // serves is takes in calls a second.
 func (l Led) serves(base string) string {
 	many, f := "as many calls per second as "+base, l.Figure
-	switch {
+	more := map[verdict.Verdict]string{verdict.Less: "fewer", verdict.More: "more"}[f.Verdict]
+	switch percent := func(ratio float64) float64 { return 100 * math.Abs(ratio-1) }; {
 	case f.Verdict == verdict.Same:
-	case l.sized():
-		many = fmt.Sprintf("%s times %s (%s)", table.Ratio(f.Ratio), many, table.Interval(f.Lo, f.Hi))
-	default:
-		more := map[verdict.Verdict]string{verdict.Less: "fewer", verdict.More: "more"}[f.Verdict]
+	case !l.sized():
 		many = more + " calls per second than " + base
+	case f.Ratio < 2:
+		lo, hi := percent(f.Lo), percent(f.Hi)
+		many = fmt.Sprintf("%.0f%% %s calls per second than %s (%.0f–%.0f%%)", percent(f.Ratio), more, base, min(lo, hi),
+			max(lo, hi))
+	default:
+		many = fmt.Sprintf("%s times %s (%s)", table.Ratio(f.Ratio), many, table.Interval(f.Lo, f.Hi))
 	}
 	return Label(l.Answer.Stack) + " serves " + many
 }

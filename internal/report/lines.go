@@ -18,6 +18,7 @@ type line struct {
 	led       Led // whose ratio, interval and verdict the line has
 	heading   string
 	base, own string
+	ratio     string  // with its interval, which a count has not
 	more      float64 // nanoseconds that the stack takes more than the base; 0 if the figure is no time
 }
 
@@ -29,20 +30,30 @@ const (
 	tailHeading   = "p99 latency"
 	timeHeading   = "Time per call, one caller"
 	rateHeading   = "Calls per second, each caller calling again at once"
+	writeHeading  = "Writes per call, of the client"
 )
 
 // lines are what the answers say in the order of the plan, heading by heading. A terminal shows what decides: without
-// detail the 99th percentiles and the calls a second are left out.
+// detail the 99th percentiles are left out, and the calls a second and the writes where they don't differ, or where
+// many workloads leave no room for them.
 func (s Summary) lines(detail bool) (all []line) {
 	headings := []string{s.cpu(), waitHeading, timeHeading}
-	if detail {
+	switch {
+	case detail:
 		headings = []string{s.cpu(), rateHeading, waitHeading, tailHeading, timeHeading}
+	case s.Over != "" || len(s.Answers) <= 2:
+		headings = []string{s.cpu(), rateHeading, writeHeading, waitHeading, timeHeading}
 	}
 	for _, heading := range headings {
+		var own []line
+		differ := detail || heading != rateHeading && heading != writeHeading
 		for _, a := range s.Answers {
 			if l := a.line(heading); l.led.Figure.Ratio > 0 {
-				all = append(all, l)
+				own, differ = append(own, l), differ || l.led.decided() && l.led.Figure.Verdict != verdict.Same
 			}
+		}
+		if differ {
+			all = append(all, own...)
 		}
 	}
 	return all
@@ -54,6 +65,7 @@ func (a Answer) line(heading string) line {
 	of := func(f verdict.Figure, cpu bool) {
 		l.led.Figure, l.led.OfCPU = f, cpu
 		l.base, l.own, l.more = span(f.BaseNs), span(l.led.Paired()), f.BaseNs*(f.Ratio-1)
+		l.ratio = table.Sized(f.Ratio, f.Lo, f.Hi)
 	}
 	waits := func(p verdict.Percentile) { // what others did to the mean, its own line says
 		of(a.Waits(p), false)
@@ -72,8 +84,23 @@ func (a Answer) line(heading string) line {
 	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
 		of(a.Time.Inverse(), false)
 		l.base, l.own, l.more = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
+	case heading == writeHeading && a.BaseFacts.writes() > 0 && a.Facts.writes() > 0:
+		f := verdict.Figure{Ratio: a.Facts.Writes / a.BaseFacts.Writes, NoiseFloor: verdict.Margin}
+		f.Lo, f.Hi = f.Ratio, f.Ratio
+		f.Verdict = f.Interval().Verdict(verdict.Margin)
+		of(f, false)
+		l.led.Answer.Others, l.led.Answer.Busy = 0, false // which change no count
+		l.base, l.own, l.ratio = flight(a.BaseFacts.Writes), flight(a.Facts.Writes), table.Ratio(f.Ratio)
 	}
 	return l
+}
+
+// writes are those per call, or 0 if they were not counted.
+func (c *Counts) writes() float64 {
+	if c == nil {
+		return 0
+	}
+	return c.Writes
 }
 
 // says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
@@ -96,17 +123,28 @@ func (a Answer) does() string {
 	return a.Does
 }
 
-// span is a time in µs or ms.
+// span is a time in µs or ms, of two digits: a machine's own variation carries no more.
 func span(ns float64) string {
-	switch {
+	switch ns = two(ns); {
 	case ns == 0:
 		return "–"
+	case ns < 1e3:
+		return fmt.Sprintf("%.2f µs", ns/1e3)
 	case ns < 1e4:
 		return fmt.Sprintf("%.1f µs", ns/1e3)
 	case ns < 1e7:
 		return fmt.Sprintf("%.0f µs", ns/1e3)
 	}
-	return fmt.Sprintf("%.1f ms", ns/1e6)
+	return fmt.Sprintf("%.0f ms", ns/1e6)
+}
+
+// two rounds to two digits.
+func two(v float64) float64 {
+	if !(v > 0 && v <= math.MaxFloat64) {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return math.Round(v/unit) * unit
 }
 
 // thousands is a whole number with commas.
@@ -139,26 +177,34 @@ func (s Summary) Results(detail bool) *table.Table {
 		if len(stacks) > 1 {
 			does += ", " + Label(l.led.Answer.Stack)
 		}
-		switch {
-		case detail:
-			says = t.Noted(says, l.reasons()...)
-		case l.led.Figure.Verdict == verdict.Undecided && l.led.Figure.Interval().ExcludesOne():
-			says = t.Noted(says, inShort(l.led.Figure.Reason)...)
-		}
+		says = t.Noted(says, s.notes(l, detail)...)
 		if l.more != 0 {
 			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
 		}
-		t.Add(does, l.base, l.own, table.Sized(l.led.Figure.Ratio, l.led.Figure.Lo, l.led.Figure.Hi), says, difference)
+		t.Add(does, l.base, l.own, l.ratio, says, difference)
 	}
 	return t
 }
 
-// reasons are what is to be said of a verdict.
-func (l line) reasons() []string {
-	if l.heading == rateHeading {
+// notes are what is to be said of a verdict. A terminal has what changes what a reader makes of it: why an interval
+// that excludes 1 decides nothing, and that the machine was not quiet.
+func (s Summary) notes(l line, detail bool) (all []string) {
+	switch f := l.led.Figure; {
+	case detail && l.heading == rateHeading:
 		return nil
+	case detail:
+		return l.led.Notes()
+	case f.Verdict == verdict.Undecided && f.Interval().ExcludesOne():
+		all = inShort(f.Reason)
 	}
-	return l.led.Notes()
+	switch hour := s.Hour(); {
+	case hour == "":
+	case l.led.Answer.Busy: // the reason says the same, of each line in other numbers
+		return []string{hour}
+	case l.led.unquiet(): // in one note, for a second mark would take room from the workload
+		return []string{strings.Join(append(all, hour), "; ")}
+	}
+	return all
 }
 
 // Title says what was compared.
@@ -250,22 +296,21 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 			return err
 		}
 	}
+	more := []*table.Table{s.Steps()}
 	if detail {
-		for _, more := range []*table.Table{s.Floors(), s.Latencies(), s.Loads(), s.Counts()} {
-			if more != nil {
-				fmt.Fprintln(w)
-				if err := more.Text(w, width); err != nil {
-					return err
-				}
-			}
+		more = append(more, s.Floors(), s.Latencies(), s.Loads(), s.Counts())
+	}
+	more = slices.DeleteFunc(more, func(t *table.Table) bool { return t == nil })
+	for _, t := range more {
+		fmt.Fprintln(w)
+		if err := t.Text(w, width); err != nil {
+			return err
 		}
+	}
+	if len(more) > 0 {
 		fmt.Fprintln(w)
 	}
-	said := slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares())
-	if hour := s.Hour(); hour != "" {
-		said = append(said, hour)
-	}
-	for _, l := range said {
+	for _, l := range slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares(), s.Service()) {
 		if _, err := io.WriteString(w, table.Wrap(l, width)); err != nil {
 			return err
 		}

@@ -259,9 +259,17 @@ func library(line string) bool {
 	return strings.Contains(name, "@")
 }
 
-// Hour says what kind of hour it was, if that changes sizes, by the figures of both CPU and time. It is empty if the
-// machine was quiet.
+// Hour says of a machine that was not quiet what a reader should make of the figures. It is empty if that is nothing.
 func (s Summary) Hour() string {
+	if said := s.Unrest(); said != "" {
+		return "the machine was not quiet: " + said + ", so expect other ratios on a quiet one"
+	}
+	return ""
+}
+
+// Unrest is what may have changed sizes, by the figures of both CPU and time: what other programs used of the machine,
+// and how far the base varied. It is empty if the machine was quiet.
+func (s Summary) Unrest() string {
 	others, varied := 0.0, 0.0
 	for _, l := range slices.Concat(s.Led(), s.Timed()) {
 		others, varied = max(others, l.Answer.Others), max(varied, l.Figure.BaseVaried)
@@ -276,10 +284,13 @@ func (s Summary) Hour() string {
 	case varied > restless:
 		said = append(said, fmt.Sprintf("%s's own time varied by %s", Label(s.Base), table.Percent(varied)))
 	}
-	if len(said) == 0 {
-		return ""
-	}
-	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so expect other ratios on a quiet one."
+	return strings.Join(said, ", and ")
+}
+
+// unquiet tells whether the machine may have decided what a line says: other programs used much of it, or nothing is
+// decided and the base varied.
+func (l Led) unquiet() bool {
+	return l.Answer.Others > verdict.BusyMachine || l.Figure.Verdict == verdict.Undecided && l.Figure.BaseVaried > restless
 }
 
 // cpu is the heading of CPU time: servers elsewhere tell none.

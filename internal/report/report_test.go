@@ -143,6 +143,9 @@ func TestSentences(t *testing.T) {
 	busy.Does, busy.Calls, busy.Time.Verdict = "small calls, saturated: 50 callers", "small calls", verdict.Less
 	busy.Time.Ratio, busy.Time.Lo, busy.Time.Hi = 0.8, 0.7, 0.9
 	full.Answers = append(slices.Clone(planned.Answers), busy)
+	twice := found()
+	twice.Answers = []Answer{busy}
+	twice.Answers[0].Time.Ratio, twice.Answers[0].Time.Lo, twice.Answers[0].Time.Hi = 0.4, 0.35, 0.5
 	same.Answers = append(same.Answers, busy)
 	same.Answers[4].Time.Verdict = verdict.Same
 	level, equal, unsized := found(), found(), found()
@@ -181,8 +184,10 @@ func TestSentences(t *testing.T) {
 			"At 2,000 calls a second (small calls) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09). " +
-				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls " +
-				"per second as JSON (1.11–1.43); its median latency is 50% higher."}},
+				"With the machine full (small calls, 50 callers) gRPC serves 25% more calls " +
+				"per second than JSON (11–43%); its median latency is 50% higher."}},
+		"a full machine that answers twice as many": {twice, []string{"With the machine full (small calls, 50 callers) " +
+			"gRPC serves 2.50 times as many calls per second as JSON (2.00–2.86); its median latency is 50% higher."}},
 		"as many calls": {same, []string{
 			"With the machine full (small calls, 50 callers) gRPC serves as many calls per second " +
 				"as JSON; its median latency is 50% higher."}},
@@ -200,10 +205,10 @@ func TestSentences(t *testing.T) {
 
 	s := found()
 	s.Answers[1].Time.BaseVaried, s.Answers[2].Time.BaseVaried = 0.25, 0
-	require.Equal(t, "The machine was not quiet: other programs used up to 20% of it, "+
-		"so expect other ratios on a quiet one.", s.Hour())
+	require.Equal(t, "the machine was not quiet: other programs used up to 20% of it, "+
+		"so expect other ratios on a quiet one", s.Hour())
 	s.Answers[0].Time.BaseVaried, s.Answers[2].Others = 0.26, 0.1
-	require.Equal(t, "The machine was not quiet: JSON's own time varied by 26%, so expect other ratios on a quiet one.",
+	require.Equal(t, "the machine was not quiet: JSON's own time varied by 26%, so expect other ratios on a quiet one",
 		s.Hour())
 	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())
@@ -213,8 +218,8 @@ func TestSentences(t *testing.T) {
 	s.Answers[1].Time.BaseVaried = 0
 	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
 	s.Answers[0].Time.NoiseFloor = 195.57
-	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, "+
-		"so expect other ratios on a quiet one.", s.Hour())
+	require.Equal(t, "the machine was not quiet: JSON's own time varied by more than a factor of two, "+
+		"so expect other ratios on a quiet one", s.Hour())
 	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
 }
 
@@ -230,13 +235,15 @@ func TestResults(t *testing.T) {
 	const text = `gRPC and JSON over HTTP on X
 Warning: a warning.
 
-CPU per call, client and server      JSON    gRPC  gRPC/JSON (95% CI)  verdict  difference
-  mixed fields, 50 callers          20 µs   26 µs    1.30 (1.20–1.40)  more        +6.0 µs
+CPU per call, client and server      JSON    gRPC  gRPC/JSON (95% CI)  verdict   difference
+  mixed fields, 50 callers          20 µs   26 µs    1.30 (1.20–1.40)  more [1]     +6.0 µs
 Median latency
-  mixed fields, 50 callers         400 µs  600 µs    1.50 (1.45–1.55)  more        +200 µs
+  mixed fields, 50 callers         400 µs  600 µs    1.50 (1.45–1.55)  more         +200 µs
 Time per call, one caller
-  a small call, one core            40 µs   42 µs    1.05 (1.04–1.06)  more        +2.0 µs
-  1 kB of bytes                     80 µs   64 µs    0.80 (0.78–0.82)  less         −16 µs
+  a small call, one core            40 µs   42 µs    1.05 (1.04–1.06)  more         +2.0 µs
+  1 kB of bytes                     80 µs   64 µs    0.80 (0.78–0.82)  less          −16 µs
+[1] the machine was not quiet: other programs used up to 20% of it, and JSON's own time varied by
+  37%, so expect other ratios on a quiet one.
 Not measured: a new connection, gRPC: 0 of 8.
 `
 	var b strings.Builder
@@ -247,13 +254,19 @@ Not measured: a new connection, gRPC: 0 of 8.
 	require.Contains(t, detailed, "| **p99 latency** |  |  |  |  |  |\n"+
 		"| mixed fields, 50 callers | 2000 µs | 3000 µs | 1.50 (1.45–1.65) | more |")
 
+	left := s.Answers[2]
+	left.Processes = verdict.Counts{Planned: 8, Counted: 12, Disturbed: 2, Miscounted: 1}
+	require.Len(t, left.line(cpuHeading).led.Notes(), 3)
+	require.Empty(t, left.line(waitHeading).led.Notes(), "which the line of the mean has")
+
 	s.Answers[2].Busy, s.Answers[2].Time.Reason = true, verdict.Reason{Kind: verdict.Disturbed}
 	require.Contains(t, s.Results(true).Markdown(), "| mixed fields, 50 callers | 400 µs | 600 µs | 1.50 (1.45–1.55) | "+
 		"undecided [1]", "on a busy machine nothing is decided")
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, false, false))
 	require.Regexp(t, `mixed fields, 50 callers +400 µs +600 µs +1.50 \(1.45–1.55\) +undecided \[1\]`, b.String())
-	require.Contains(t, b.String(), "\n[1] disturbed: in 0 of 0 processes ")
+	require.Contains(t, b.String(), "\n[1] the machine was not quiet: other programs used up to 20% of it, and ")
+	require.NotContains(t, b.String(), "[2]", "one footnote for all lines")
 	s.Answers[2].Answer, s.Answers[0].Wired = verdict.Answer{Time: cpu}, Wired{Callers: 100, Rate: 20_000, Chosen: true}
 	s.Answers[0].Does, s.Answers[0].Calls, s.Answers[0].BaseLoad.Completed = "small, ordinary load", "small", 1
 	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time
@@ -345,8 +358,8 @@ func TestBothPagesSayAll(t *testing.T) {
 	s.Notes, s.Environment = []string{"a note"}, []string{"cpu=X", "some.org/library@v1"}
 	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample", Bodies: []Body{
 		{Stack: "httpjson", Handler: &Share{Share: 0.62, Lo: 0.6, Hi: 0.64}}}}
-	said := append(append(s.Sentences(), s.Shares()...), s.Hour(), "alone were made in turns", "a warning.", "a note",
-		"cpu=X\n", "Libraries: some.org/library@v1.",
+	said := append(slices.Concat(s.Sentences(), s.Shares(), s.Service()), "alone were made in turns", "a warning.",
+		"a note", "cpu=X\n", "Libraries: some.org/library@v1.",
 		"Not checked: the weather.", "rpcbench run -out <mine>", "shop.v1.Orders/Get", "made of 1 sample.", "8 links")
 	for name, write := range map[string]func(io.Writer) error{"HTML": s.HTML, "Markdown": s.Markdown} {
 		var page strings.Builder

@@ -185,7 +185,7 @@ func TestSummary(t *testing.T) {
 	require.Nil(t, s.Warnings, "the first line says it")
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
-	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "\n"+s.Hour()+"\n")
+	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "] "+s.Hour()+".\n")
 	require.True(t, strings.HasSuffix(said.String(), "\nReport: "+filepath.Join("mine", "report.html")+"\n"))
 }
 
@@ -254,7 +254,7 @@ func TestNoCPUIsTold(t *testing.T) {
 	require.InEpsilon(t, 2, s.Answers[0].Led().Figure.Ratio, 1e-9)
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
-	require.Contains(t, said.String(), "b serves 0.50 times as many calls per second as a")
+	require.Contains(t, said.String(), "b serves 50% fewer calls per second than a")
 	require.NotContains(t, said.String(), "CPU ")
 }
 

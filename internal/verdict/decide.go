@@ -201,9 +201,7 @@ func (a Answer) Waits(p Percentile) Figure {
 	case a.Busy || !a.Kept() || a.Processes.Counted < Fewest:
 		f.Reason = of.Reason
 	default:
-		if f.Verdict = f.decided(); f.Verdict == Undecided {
-			f.Reason = f.whyUndecided()
-		}
+		f = f.judged()
 	}
 	return f
 }
@@ -211,26 +209,68 @@ func (a Answer) Waits(p Percentile) Figure {
 // OfRounds compares what a stack takes with what the base takes, by a pair of values for each round, in which both were
 // measured anew. The base's rounds are its copies: the second one of the first, the fourth one of the third, and so on.
 func OfRounds(base, stack []float64) Figure {
-	ratios, copies := []float64(nil), []float64(nil)
-	for i := range base {
-		if ratios = append(ratios, math.Log(stack[i]/base[i])); i%2 == 1 {
-			copies = append(copies, math.Log(base[i]/base[i-1]))
-		}
+	f, copies := inRounds(base, stack), []float64(nil)
+	for i := 1; i < len(base); i += 2 {
+		copies = append(copies, math.Log(base[i]/base[i-1]))
 	}
-	mean, half := Student(ratios)
-	f := Figure{Ratio: math.Exp(mean), Lo: math.Exp(mean - half), Hi: math.Exp(mean + half), Level: level,
-		Margin: Margin, BaseVaried: varied(base), Verdict: Undecided}
 	if len(base) < Fewest {
-		f.Reason = Reason{Kind: TooFew, Processes: len(base), Of: len(base), Needed: Fewest}
 		return f
 	}
 	again, halfAgain := Student(copies)
 	f.CopyDiffers = math.Exp(math.Abs(again)+halfAgain) - 1
 	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
-	if f.Verdict = f.decided(); f.Verdict == Undecided {
+	return f.judged()
+}
+
+// inRounds is the figure of values in pairs, without a verdict.
+func inRounds(base, stack []float64) Figure {
+	var ratios []float64
+	for i := range base {
+		ratios = append(ratios, math.Log(stack[i]/base[i]))
+	}
+	f := Figure{Margin: Margin, BaseVaried: varied(base), Verdict: Undecided, Reason: Reason{Kind: TooFew,
+		Processes: len(base), Of: len(base), Needed: Fewest}}
+	if len(base) > 1 {
+		mean, half := Student(ratios)
+		f.Ratio, f.Lo, f.Hi, f.Level = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half), level
+	}
+	return f
+}
+
+// judged is the figure with the verdict of its interval, and why it has none.
+func (f Figure) judged() Figure {
+	if f.Verdict, f.Reason = f.decided(), (Reason{}); f.Verdict == Undecided {
 		f.Reason = f.whyUndecided()
 	}
 	return f
+}
+
+// Step compares what the base and the stack take at one workload with what they take at another, by the figures of
+// both. The base's values are in pairs of processes that ran one soon after the other. The stack's ratio is that of the
+// base times the quotient of its own ratios, as independent figures, so its interval is the wider one. The noise floor
+// is the larger one of the two.
+func Step(from, to Figure) (base, stack Figure) {
+	n := min(len(from.BasesNs), len(to.BasesNs))
+	base = inRounds(from.BasesNs[:n], to.BasesNs[:n])
+	base.NoiseFloor = max(from.NoiseFloor, to.NoiseFloor)
+	stack = base
+	stack.Ratio, stack.Lo, stack.Hi = 0, 0, 0
+	if base.Ratio > 0 && from.Ratio > 0 && to.Ratio > 0 {
+		squares := 0.0
+		for _, f := range []Figure{base, from, to} {
+			squares += math.Pow(math.Log(f.Hi/f.Lo)/2, 2)
+		}
+		half := math.Sqrt(squares)
+		stack.Ratio = base.Ratio * to.Ratio / from.Ratio
+		stack.Lo, stack.Hi = stack.Ratio*math.Exp(-half), stack.Ratio*math.Exp(half)
+	}
+	if n < Fewest {
+		return base, stack
+	}
+	if stack.Ratio > 0 {
+		stack = stack.judged()
+	}
+	return base.judged(), stack
 }
 
 // Inverse is the figure of calls a second, of a figure of the time that they take.

@@ -79,3 +79,45 @@ func TestOfRounds(t *testing.T) {
 	sd := math.Sqrt((math.Pow(logs[0]-mean, 2) + math.Pow(logs[1]-mean, 2) + math.Pow(logs[2]-mean, 2)) / 2)
 	require.InDelta(t, math.Exp(mean+4.302653*sd/math.Sqrt(3))-1, OfRounds(restless, restless).NoiseFloor, 1e-6)
 }
+
+// A step from one workload to another has the base's processes in pairs, and the stack's is the wider one.
+func TestStep(t *testing.T) {
+	from := Figure{BasesNs: []float64{1000, 1500, 1000, 1200, 1000, 1100}, Ratio: 1.2, Lo: 1.18, Hi: 1.22,
+		NoiseFloor: 0.01}
+	times := func(f Figure, ratios ...float64) Figure {
+		ns := f.BasesNs
+		f.BasesNs = nil
+		for i := range ns {
+			f.BasesNs = append(f.BasesNs, ns[i]*ratios[i%len(ratios)])
+		}
+		return f
+	}
+	less := times(from, 0.8, 0.81)
+	less.Ratio, less.Lo, less.Hi, less.NoiseFloor = 0.9, 0.88, 0.92, 0.02
+	few, noisy, unknown := less, less, less
+	few.BasesNs, noisy.NoiseFloor = less.BasesNs[:5], 0.5
+	unknown.Ratio, unknown.Lo, unknown.Hi = 0, 0, 0
+	for why, c := range map[string]struct {
+		to          Figure
+		base, stack Verdict
+		ratios      [2]float64
+	}{
+		"the base and the stack take less": {less, Less, Less, [2]float64{0.805, 0.604}},
+		"the same again":                   {from, Same, Undecided, [2]float64{1, 1}},
+		"five processes":                   {few, Undecided, Undecided, [2]float64{0.804, 0.603}},
+		"within the noise floor":           {noisy, Undecided, Less, [2]float64{0.805, 0.604}},
+		"the stack was not measured":       {unknown, Less, Undecided, [2]float64{0.805, 0}},
+		"nothing was measured":             {Figure{}, Undecided, Undecided, [2]float64{0, 0}},
+	} {
+		base, stack := Step(from, c.to)
+		require.Equal(t, [2]Verdict{c.base, c.stack}, [2]Verdict{base.Verdict, stack.Verdict}, why)
+		require.InDelta(t, c.ratios[0], base.Ratio, 0.001, why)
+		require.InDelta(t, c.ratios[1], stack.Ratio, 0.001, why)
+		if stack.Ratio > 0 {
+			require.Greater(t, stack.Hi/stack.Lo, base.Hi/base.Lo, why)
+		}
+	}
+	base, stack := Step(from, less)
+	half := math.Hypot(math.Log(base.Hi/base.Lo), math.Hypot(math.Log(1.22/1.18), math.Log(0.92/0.88)))
+	require.InDelta(t, half, math.Log(stack.Hi/stack.Lo), 1e-9, "independent figures")
+}

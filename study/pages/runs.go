@@ -461,7 +461,7 @@ func (m *maker) source(dirs ...string) string {
 	for _, dir := range dirs[1:] {
 		all.Answers = slices.Concat(all.Answers, m.run(dir).Answers)
 	}
-	return strings.TrimSuffix(m.where(dirs[0])+".\n"+hour(all), "\n")
+	return strings.TrimSuffix(m.where(dirs[0])+".\n"+hour(all, false), "\n")
 }
 
 // machine is the processor of a run, and how many cores it has.

@@ -74,5 +74,5 @@ func (m *maker) settingsTable(of []string) string {
 	if s := m.run(of[2]); s.Over == "calls a second" {
 		wired = how(s.Base, all)
 	}
-	return t.Markdown() + "\n" + m.caption(of[2], wired, all)
+	return t.Markdown() + "\n" + m.caption(of[2], wired, false, all)
 }

@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
@@ -110,7 +109,7 @@ func (m *maker) workloadsTable(of []string) string {
 		figure("p50, gRPC / JSON", func(a comparison) string { return waited(a, a.Percentiles.P50) }),
 		figure("p99, gRPC / JSON", func(a comparison) string { return waited(a, a.Percentiles.P99) }),
 		figure("calls/s, gRPC / JSON", answered))
-	return t.Filled().Markdown() + "\n" + m.caption(dir, told, all)
+	return t.Filled().Markdown() + "\n" + m.caption(dir, told, true, all)
 }
 
 // answerTable is README's: calls at rates and saturated, of one wiring, which stands above. For each sweep it takes the
@@ -140,7 +139,7 @@ func (m *maker) answerTable(of []string) string {
 		figure("calls/s, gRPC / JSON", func(a atRate) string { return answered(a.comparison) }))
 	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
 	for i, dir := range dirs {
-		if said := hour(m.run(dir)); said != "" {
+		if said := hour(m.run(dir), true); said != "" {
 			made += "\n" + names[i] + ": " + said
 		}
 	}
@@ -166,11 +165,10 @@ func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
 		row.calls = messages + ", saturated"
 		return row
 	}
-	rate, err := strconv.ParseFloat(row.Value, 64)
-	if err != nil {
+	if !row.AtRate() {
 		fail("%s: %s is at no rate", dir, works[0])
 	}
-	row.calls = messages + ", " + grouped(rate) + " a second"
+	row.calls = messages + ", " + grouped(row.Rate) + " a second"
 	return row
 }
 
@@ -256,7 +254,7 @@ func (m *maker) connectionsTable(of []string) string {
 		figure("p99, gRPC / JSON", func(r row) string { return latency(r.Percentiles.P99) }),
 		figure("calls/s: JSON", calls(func(base, _ float64) float64 { return base })),
 		figure("calls/s: gRPC", calls(func(_, own float64) float64 { return own })))
-	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, all)
+	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, true, all)
 }
 
 func (m *maker) agreeTable(of []string) string {
@@ -347,7 +345,7 @@ func (m *maker) costsTable(of []string) string {
 		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
 		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })))
-	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), all)
+	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), false, all)
 }
 
 // gridTable has the ratio of each stack at one workload.
@@ -361,7 +359,7 @@ func (m *maker) gridTable(of []string) string {
 		text("stack", func(a comparison) string { return code(a.Stack) }),
 		text(does(all[0]), func(a comparison) string { return joined(t, a, m.kin(dir, a)) }))
 	base := m.run(m.within(dir)[0]).Base
-	return t.Markdown() + "\nCompared with " + report.Label(base) + ": " + m.caption(dir, how(base, all), all)
+	return t.Markdown() + "\nCompared with " + report.Label(base) + ": " + m.caption(dir, how(base, all), false, all)
 }
 
 func (m *maker) publicsTable(of []string) string {
@@ -387,7 +385,7 @@ func (m *maker) publicsTable(of []string) string {
 		}))
 		caption += "\n- " + wired(w)
 	}
-	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + hour(all)
+	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + hour(all, false)
 }
 
 // wired says between which processes the calls of an answer went, and over how many connections.
@@ -411,7 +409,7 @@ func (m *maker) buildsTable(of []string) string {
 		for _, a := range comparisonsOf(run.Led()) {
 			all, led = append(all, built{report.Label(run.Base), a}), append(led, a)
 		}
-		captions += m.caption(dir, "", comparisonsOf(run.Led())) + "\n"
+		captions += m.caption(dir, "", false, comparisonsOf(run.Led())) + "\n"
 	}
 	t := table.Fill(new(table.Table), all,
 		text("calls", func(b built) string { return does(b.comparison) }),

@@ -164,24 +164,31 @@ func how(base string, all []comparison) string {
 
 // caption says of the answers of a table where and when they were measured, how their calls were made if that is one
 // way, and whether the machine was quiet.
-func (m *maker) caption(dir, how string, all []comparison) string {
+//
+// A table with figures of JSON itself tells that always, and one of ratios if one of them is undecided.
+func (m *maker) caption(dir, how string, absolute bool, all []comparison) string {
 	s := report.Summary{Base: m.run(m.within(dir)[0]).Base}
 	for _, a := range all {
 		s.Answers = append(s.Answers, a.Answer)
 	}
-	lines := []string{m.where(dir) + ".", how, hour(s)}
+	lines := []string{m.where(dir) + ".", how, hour(s, absolute)}
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// hour is what a report says of a machine that was not quiet, without the advice that docs/limits.md gives.
-func hour(s report.Summary) string {
-	_, said, found := strings.Cut(s.Hour(), ": ")
-	if !found {
+// hour is what a report says of a machine that was not quiet, without the advice that docs/limits.md gives: of absolute
+// figures, and of ratios of which one is undecided.
+func hour(s report.Summary, absolute bool) string {
+	said := s.Unrest()
+	if said == "" || !absolute && !slices.ContainsFunc(s.Led(), undecided) {
 		return ""
 	}
-	said, _, _ = strings.Cut(said, ", so ")
-	return strings.Replace(said, "other programs", "Other programs", 1) + "."
+	if rest, others := strings.CutPrefix(said, "other"); others { // else the name of the base begins it
+		said = "Other" + rest
+	}
+	return said + "."
 }
+
+func undecided(l report.Led) bool { return l.Figure.Verdict == verdict.Undecided }
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
 func (m *maker) environment(file string) (s report.Summary, cores string) {
