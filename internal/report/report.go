@@ -115,6 +115,15 @@ const (
 	ByCPU  = "cpu"
 )
 
+// Fails says why an answer has too few processes.
+func (a *Answer) Fails(why string) {
+	for _, r := range []*verdict.Reason{&a.Time.Reason, &a.CPU.Reason} {
+		if r.Kind == verdict.TooFew {
+			r.Failed = why
+		}
+	}
+}
+
 // Led is an answer with one of its figures.
 type Led struct {
 	Answer

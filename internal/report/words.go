@@ -37,6 +37,9 @@ func Because(r verdict.Reason) string {
 		if r.Miscounted > 0 {
 			said += fmt.Sprintf("; in %d the calls under way were not those of the callers", r.Miscounted)
 		}
+		if r.Failed != "" {
+			said += ": " + r.Failed
+		}
 		return said
 	case verdict.TwoStates:
 		return fmt.Sprintf("%d of %d processes lie on one side of 1, but their ratios vary by %s: "+

@@ -23,6 +23,8 @@ func TestBecause(t *testing.T) {
 			Kind: verdict.Crowded, Found: 1.86, Needed: 1.92},
 		"0 of 8 processes count, and a verdict needs 6; in 8 the calls under way were not those of the callers": {
 			Kind: verdict.TooFew, Of: 8, Needed: 6, Miscounted: 8},
+		"0 of 8 processes count, and a verdict needs 6: x hangs: a call had not returned after 33s": {
+			Kind: verdict.TooFew, Of: 8, Needed: 6, Failed: "x hangs: a call had not returned after 33s"},
 		"5 of 8 processes count, and a verdict needs 6": {Kind: verdict.TooFew, Processes: 5, Of: 8, Needed: 6},
 		"5 processes count, and a verdict needs 6; 3 had one core only": {Kind: verdict.TooFew, Processes: 5, Of: 8,
 			OneCore: 3, Needed: 6},

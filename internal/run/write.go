@@ -87,6 +87,7 @@ type findings struct {
 	layers      string
 	warnings    []string
 	skipped     []string // workloads that can't be measured, a line for each reason
+	hung        bool     // a stack, so that there is a file of goroutines
 }
 
 // summary is what was found of a plan. What can't be done has no answer.
@@ -108,6 +109,9 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.Rule())}
+		if one.Left != "" && !one.Cant {
+			a.Fails(one.Left)
+		}
 		f.facts.Tell(&a, p.Base())
 		if p.Sweep.Over != "" {
 			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })

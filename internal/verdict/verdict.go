@@ -234,6 +234,7 @@ type Reason struct {
 	Miscounted int     `json:"miscounted,omitzero"` // and so many, since their calls under way were not the callers'
 	Found      float64 `json:"found,omitzero"`
 	Needed     float64 `json:"needed,omitzero"`
+	Failed     string  `json:"failed,omitempty"` // why there were no more processes
 
 	// What would decide, of the interval of a figure: about so many times the time would decide this ratio in half of the
 	// cases, or a machine on which the base varies less. An interval of a percentile has none.
