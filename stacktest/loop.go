@@ -34,6 +34,8 @@ const (
 //   - cpu-ns/op: CPU time of the process per op
 //   - B/op, allocs/op: memory that is allocated per op
 //   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
+//   - MB/s: data that the client sends, without encoding and headers, on a stream or from 100 kB a message on. As much
+//     comes back
 //
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:
@@ -90,6 +92,10 @@ func (r row) cost(b *testing.B, bytes, allocs uint64) {
 	r.report(b, float64(b.Elapsed())/float64(b.N), "ns/op")
 	r.report(b, float64(bytes/uint64(b.N)), "B/op")
 	r.report(b, float64(allocs/uint64(b.N)), "allocs/op")
+	if data := r.Data(); data > 0 && wanted("MB/s") {
+		b.SetBytes(int64(data))
+		r.found["MB/s"] = float64(data) * float64(b.N) / 1e6 / b.Elapsed().Seconds()
+	}
 }
 
 func (r row) benchmark(b *testing.B) {

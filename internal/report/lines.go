@@ -29,14 +29,15 @@ const (
 	tailHeading   = "p99 latency"
 	timeHeading   = "Time per call, one caller"
 	rateHeading   = "Calls per second, each caller calling again at once"
+	dataHeading   = "Data per second, each way"
 )
 
 // lines are what the answers say in the order of the plan, heading by heading. A terminal shows what decides: without
-// detail the 99th percentiles and the calls a second are left out.
+// detail the 99th percentiles, the calls and the data a second are left out.
 func (s Summary) lines(detail bool) (all []line) {
 	headings := []string{s.cpu(), waitHeading, timeHeading}
 	if detail {
-		headings = []string{s.cpu(), rateHeading, waitHeading, tailHeading, timeHeading}
+		headings = []string{s.cpu(), rateHeading, dataHeading, waitHeading, tailHeading, timeHeading}
 	}
 	for _, heading := range headings {
 		for _, a := range s.Answers {
@@ -71,14 +72,21 @@ func (a Answer) line(heading string) line {
 	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
 		of(a.Time.Inverse(), false)
 		l.base, l.own, l.more = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
+	case heading == dataHeading && a.Data > 0 && !a.AtRate() && a.Time.Ratio > 0:
+		of(a.Time.Inverse(), false)
+		perSecond := 1e9 * float64(a.Data) / a.Time.BaseNs
+		l.base, l.own, l.more = megabytes(perSecond), megabytes(perSecond/a.Time.Ratio), 0
 	}
 	return l
 }
 
-// says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
+// flows tells whether the line is of calls or data a second.
+func (l line) flows() bool { return l.heading == rateHeading || l.heading == dataHeading }
+
+// says is the verdict of the line. Of calls and data a second more is better, so less and more have a verb.
 func (l line) says() string {
 	said := Says(l.Verdict)
-	if l.heading == rateHeading && (said == "less" || said == "more") {
+	if l.flows() && (said == "less" || said == "more") {
 		return "serves " + said
 	}
 	return said
@@ -112,6 +120,14 @@ func thousands(n float64) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// megabytes are so many bytes a second.
+func megabytes(n float64) string {
+	if n < 1e8 {
+		return fmt.Sprintf("%.1f MB/s", n/1e6)
+	}
+	return thousands(n/1e6) + " MB/s"
 }
 
 // Results is the table of the answers. With detail it has all headings, and a note below says of a verdict what is to
@@ -151,7 +167,7 @@ func (s Summary) Results(detail bool) *table.Table {
 
 // reasons are what is to be said of a verdict.
 func (l line) reasons() (all []string) {
-	if l.heading == rateHeading {
+	if l.flows() {
 		return nil
 	}
 	for part := range strings.SplitSeq(l.Said(), "; ") {

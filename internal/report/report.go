@@ -86,7 +86,8 @@ type Wired struct {
 	Chosen  bool          `json:"ordinary,omitzero"` // the run chose the rate
 	Apart   bool          `json:"apart,omitzero"`    // the server had a process of its own
 	Link    string        `json:"link,omitzero"`
-	Wait    time.Duration `json:"wait_ns,omitzero"` // of a handler
+	Wait    time.Duration `json:"wait_ns,omitzero"`    // of a handler
+	Data    int           `json:"data_bytes,omitzero"` // that a call sent, of streams and large messages
 }
 
 // AtRate tells whether calls were planned.

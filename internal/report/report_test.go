@@ -264,6 +264,19 @@ Not measured: a new connection, gRPC: 0 of 8.
 		"\x1b[33mmore\x1b[0m        +2.0 µs\n", "which is CPU")
 }
 
+// A report has MB/s of workloads that send much data, in the base's direction: more is better.
+func TestDataPerSecond(t *testing.T) {
+	s := found()
+	require.NotContains(t, s.Results(true).Markdown(), "Data per second")
+	s.Answers[1].Data, s.Answers[0].Data, s.Answers[0].Rate = 100_000, 30, 1000
+	const want = "| **Data per second, each way** |  |  |  |  |  |\n" +
+		"| 1 kB of bytes | 1,250 MB/s | 1,562 MB/s | 1.25 (1.22–1.28) | serves more |  |\n"
+	require.Contains(t, s.Results(true).Markdown(), want)
+	require.Equal(t, 2, strings.Count(s.Results(true).Markdown(), " MB/s "), "a planned rate has none")
+	require.NotContains(t, s.Results(false).Markdown(), "Data per second", "a terminal shows what decides")
+	require.Equal(t, "3.2 MB/s", megabytes(3.17e6))
+}
+
 // TestNarrow: in a narrow terminal the saving goes, then workloads wrap, and then each is a list. Nothing is wider, and
 // no number is broken.
 func TestNarrow(t *testing.T) {

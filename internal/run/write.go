@@ -39,7 +39,10 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 	if one.Halved() {                                                                 // rows of the whole rate stand above
 		procs = fmt.Sprintf("/rate=%v", one.Spec.Workload.Rate) + procs
 	}
-	disturbed := 0.0
+	disturbed, data := 0.0, 0.0
+	if one.Spec.Workload.Rate == 0 {
+		data = float64(one.Spec.Workload.Data())
+	}
 	if one.Disturbed(p) {
 		disturbed = 1
 	}
@@ -58,7 +61,7 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
-			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
+			{1e3 * data / p.Ns[arm], "MB/s"}, {p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
 			{p.Latencies[arm].P99, "p99-ns"}, {p.Latencies[arm].P999, "p999-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 			{100 * p.Loads[arm].Idle, "idle-%"}, {p.Loads[arm].Switches, "switches/op"},
