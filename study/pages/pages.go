@@ -116,7 +116,7 @@ func (m *maker) functions() template.FuncMap {
 	return template.FuncMap{
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
-		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
+		"interval": m.interval, "samples": m.samples, "saves": m.saves, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
 		"ratio": ratio, "times": times, "micro": micro,
 		"servers": servers, "rests": m.rests, "kilo": kilo, "grouped": grouped,
