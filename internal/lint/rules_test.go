@@ -42,7 +42,7 @@ var rules = []struct {
 		"too short is flaky and too long is slow: wait for the event"},
 	{re(`^(log|log/slog)$|^fmt\.Print(f|ln)?$|^os\.(Exit|Stdout|Stderr)$`),
 		re(`_test\.go |^internal/(command|testkit|tools)/| main$|^(internal/transport/httpapi/server|stacktest/main|` +
-			`stacks/more/chain/\w+)\.go `),
+			`internal/measure/child/process|stacks/more/chain/\w+)\.go `),
 		"a library returns what it has to say; only commands print, log and exit"},
 }
 
