@@ -272,7 +272,7 @@ func (l line) occupies(base string) string {
 	}
 	cores := func(ratio float64) float64 { return math.Abs(1-ratio) * l.BaseNs * l.Rate / 1e9 }
 	lo, hi := cores(l.Lo), cores(l.Hi)
-	return fmt.Sprintf("%s takes %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Stack), cores(l.Ratio), l.Verdict, base,
+	return fmt.Sprintf("%s uses %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Stack), cores(l.Ratio), l.Verdict, base,
 		min(lo, hi), max(lo, hi))
 }
 

@@ -278,7 +278,7 @@ func (s Summary) Hour() string {
 	if len(said) == 0 {
 		return ""
 	}
-	return "The machine was not quiet: " + strings.Join(said, ", and ") + ", so expect other ratios on a quiet one."
+	return "On a noisy machine: " + strings.Join(said, ", and ") + ", so expect other ratios on a quiet one."
 }
 
 // cpu is the heading of CPU time: servers elsewhere tell none.

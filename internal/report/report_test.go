@@ -171,17 +171,17 @@ func TestSentences(t *testing.T) {
 			"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more.",
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
 		"a planned rate": {planned, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09)."}},
+			"At 5,000 calls a second (1 kB of bytes) gRPC uses 0.08 of a core less than JSON (0.07–0.09)."}},
 		"a rate that somebody typed": {at("2000 calls a second"),
-			[]string{"At 2,000 calls a second gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			[]string{"At 2,000 calls a second gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a rate that somebody typed among other flags": {at("2kB of bytes, 2e3 calls a second, TLS"), []string{
-			"At 2,000 calls a second (2kB of bytes, TLS) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			"At 2,000 calls a second (2kB of bytes, TLS) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a rate of the list": {at("small calls, 2,000 a second"), []string{
-			"At 2,000 calls a second (small calls) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			"At 2,000 calls a second (small calls) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a rate that was found": {at("ordinary load, TLS"), []string{
-			"At 2,000 calls a second (ordinary load, TLS) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			"At 2,000 calls a second (ordinary load, TLS) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09). " +
+			"At 5,000 calls a second (1 kB of bytes) gRPC uses 0.08 of a core less than JSON (0.07–0.09). " +
 				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls " +
 				"per second as JSON (1.11–1.43); its median latency is 50% higher."}},
 		"as many calls": {same, []string{
@@ -201,10 +201,10 @@ func TestSentences(t *testing.T) {
 
 	s := found()
 	s.Answers[1].Time.BaseVaried, s.Answers[2].Time.BaseVaried = 0.25, 0
-	require.Equal(t, "The machine was not quiet: other programs used up to 20% of it, "+
+	require.Equal(t, "On a noisy machine: other programs used up to 20% of it, "+
 		"so expect other ratios on a quiet one.", s.Hour())
 	s.Answers[0].Time.BaseVaried, s.Answers[2].Others = 0.26, 0.1
-	require.Equal(t, "The machine was not quiet: JSON's own time varied by 26%, so expect other ratios on a quiet one.",
+	require.Equal(t, "On a noisy machine: JSON's own time varied by 26%, so expect other ratios on a quiet one.",
 		s.Hour())
 	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())
@@ -214,7 +214,7 @@ func TestSentences(t *testing.T) {
 	s.Answers[1].Time.BaseVaried = 0
 	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
 	s.Answers[0].Time.NoiseFloor = 195.57
-	require.Equal(t, "The machine was not quiet: JSON's own time varied by more than a factor of two, "+
+	require.Equal(t, "On a noisy machine: JSON's own time varied by more than a factor of two, "+
 		"so expect other ratios on a quiet one.", s.Hour())
 	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
 }
