@@ -12,13 +12,10 @@ import (
 // quantities are what a table of settings may show: a ratio to the base of the same run, or what was counted or read of
 // a call.
 var quantities = map[string]func(report.Led) string{
-	"CPU": decided,
-	"median": func(a report.Led) string {
-		a.Figure = a.Waits(a.Percentiles.P50)
-		return decided(a)
-	},
+	"CPU":      func(a report.Led) string { return decided(of(a, "CPU")) },
+	"median":   func(a report.Led) string { return decided(of(a, "median")) },
 	"writes":   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
-	"switches": func(a report.Led) string { return fmt.Sprintf("%.2f", a.Timed().StackLoad.Switches) },
+	"switches": func(a report.Led) string { return fmt.Sprintf("%.2f", a.StackLoad.Switches) },
 }
 
 // decided is a ratio with its interval, and a word if nothing is decided.
