@@ -52,24 +52,61 @@ type Stack struct {
 // Sides names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
 type Sides struct{ Client, Server string }
 
-// Traits is what a stack declares about itself. The suite of package stacktest checks each trait against the bytes on
-// the wire and the allocation profile.
+// Traits is what a stack declares about itself. Codec and InvalidUTF8 are required, and the others are zero in a stack
+// of one call at a time on a plain connection. The suite of package stacktest reads each trait off the wire and the
+// allocation profile: one that is wrong fails, and so does one that is declared without need.
 type Traits struct {
-	Codec       string // import path of the library that encodes and decodes, or the common prefix of its packages
-	HTTP        string // "1.1", "2", or "" for a protocol that isn't HTTP
-	HTTPOverTLS string // "2" if client and server agree on that over TLS; "" if TLS changes nothing
-	Compression Compression
-	AsksGzip    bool   // the client asks for gzip, although the server compresses nothing
-	Multiplexed bool   // several callers share a connection; PrepareUser then binds a Call to one connection
-	Turns       bool   // callers of a Multiplexed connection take turns: a request waits for the reply before it
-	Reconnects  bool   // the client opens and closes connections as it needs them, whatever Conns says
-	Leased      bool   // calls are messages on streams that stay open, not HTTP requests of their own
-	Traced      string // "sampled" or "unsampled" if the client makes a span for each call, and sends its traceparent
-	Lossy       []Loss // values that do not come back bit-equal: see Loss
-	InvalidUTF8 UTF8   // what happens to invalid UTF-8 in a string
-	Varies      Varies // what differs between two requests for the same user
+	// Codec is the import path of the library that encodes and decodes, such as "encoding/json", or the common prefix of
+	// its packages. It must allocate in each call on both sides, and no other codec may.
+	Codec string
 
-	// ServerLibraries and ClientLibraries are import paths of what moves a call's bytes, such as "net/http".
+	// HTTP is the version of HTTP without TLS: "1.1" or "2". With "" the protocol isn't HTTP. The suite can't tell its
+	// messages apart, and skips the checks that need them.
+	HTTP string
+
+	// HTTPOverTLS is "2" if client and server agree on HTTP/2 over TLS, and have another version without. With "" TLS
+	// changes nothing.
+	HTTPOverTLS string
+
+	// Compression says what is compressed. Checks that change a reply on its way are skipped where anything is.
+	Compression Compression
+
+	// AsksGzip says that the client asks for gzip although the server compresses nothing, as net/http's client does
+	// unless its Transport has DisableCompression.
+	AsksGzip bool
+
+	// Multiplexed says that a connection carries several calls at a time. All callers then share one connection, unless a
+	// workload asks for more, and PrepareUser binds each Call to the next connection in turn. Without it each caller has a
+	// connection.
+	Multiplexed bool
+
+	// Turns says that calls on a Multiplexed connection wait for each other: a request is sent after the reply before it.
+	// Each caller then has a connection after all.
+	Turns bool
+
+	// Reconnects says that the client opens and closes connections as it needs them, whatever ClientConfig.Conns says.
+	// Connections are then counted and never refused, and memory at rest can't be measured.
+	Reconnects bool
+
+	// Leased says that calls are messages on streams that stay open, and no HTTP requests of their own.
+	Leased bool
+
+	// Traced is "sampled" or "unsampled" if the client makes a span for each call. Its traceparent is then sent, and that
+	// of Config.Headers is not.
+	Traced string
+
+	// Lossy lists the kinds of values that don't come back as they were sent. Kinds of numbers belong here only if the
+	// client is an Echoer, since a user has none.
+	Lossy []Loss
+
+	// InvalidUTF8 says what happens to invalid UTF-8 in a string.
+	InvalidUTF8 UTF8
+
+	// Varies says which bytes of requests for the same user differ. The suite can't follow those.
+	Varies Varies
+
+	// ServerLibraries and ClientLibraries are the import paths of the libraries that move a call's bytes on that side, such
+	// as "net/http". Code of your own isn't listed. The suite looks for net/http, grpc-go, connect-go and drpc.
 	ServerLibraries, ClientLibraries []string
 
 	// Background names functions whose goroutines a library starts once and never ends, such as

@@ -61,8 +61,11 @@ type raw struct{}
 func (raw) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
 }
-func (raw) Unmarshal(data mem.BufferSlice, v any) error { *v.(*[]byte) = data.Materialize(); return nil }
-func (raw) Name() string                                { return "raw" }
+func (raw) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+func (raw) Name() string { return "raw" }
 
 func check(err error) {
 	if err != nil {

@@ -22,7 +22,8 @@ func Fastest() rpcbench.Stack {
 }
 
 // Of makes a stack that serves and calls a method of your own as New does, with plain structs. json-iterator ignores
-// the tag omitzero and writes small floats as 1e-07, so its JSON may differ from that of httpjson.
+// the tag omitzero and writes small floats as 1e-07, so its JSON may differ from that of httpjson. Rows and reports say
+// so if another value is sent.
 func Of[Q, A any](m rpcbench.Method[Q, A]) rpcbench.Stack {
 	api := binding.Plain()
 	return httpapi.Of("httpjsoniter", "http/json", binding.Structs(jsoniter.Compatible()), m, api.FromError, api.ToError,

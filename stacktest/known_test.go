@@ -158,6 +158,20 @@ func TestAllocationsPerCall(t *testing.T) {
 	}
 }
 
+// A row of a stream, or of large messages, has the MB/s that package testing prints, and its reader is told.
+func TestDataPerSecond(t *testing.T) {
+	var l ledger
+	for _, c := range []struct {
+		why  string
+		w    rpcbench.Workload
+		want int64
+	}{{"10 kB", rpcbench.Workload{Payload: "10kB"}, 0}, {"100 kB", rpcbench.Workload{Payload: "100kB"}, 100_000},
+		{"of four callers", rpcbench.Workload{Payload: "100kB", Callers: 4, Conns: 1}, 100_000}} {
+		r := bench(t, "20x", func(b *testing.B) { Benchmark(b, l.stack(), c.w) })
+		require.Equal(t, c.want, r.Bytes, c.why)
+	}
+}
+
 // TestWarmUpIsNotTimed: callers that warm for long have no less time for it, whatever their ops take.
 func TestWarmUpIsNotTimed(t *testing.T) {
 	const callers, each = 4, 10 * time.Millisecond

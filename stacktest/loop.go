@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/loop"
@@ -34,11 +35,13 @@ const (
 //   - cpu-ns/op: CPU time of the process per op
 //   - B/op, allocs/op: memory that is allocated per op
 //   - sent-B/op, recv-B/op: bytes that the client sends and receives, ciphertext with TLS
+//   - MB/s: data that the client sends, without encoding and headers, on a stream or from 100 kB a message on. As much
+//     comes back
 //
 // If Callers is set, also to 1, the callers share the ops, and ns/op is wall time divided by the ops of all. These
 // figures are added; the last two need a hundred ops per caller:
 //   - req/s: calls per second, of all callers
-//   - cpu-share: how much of the machine's CPU time this process had
+//   - cpu-share: how much of the CPU time that it may use this process had
 //   - in-flight: how many calls were under way, on average: the sum of their latencies over the time that all took.
 //     Fewer than callers means that callers stood idle between calls, or at the end
 //
@@ -90,6 +93,10 @@ func (r row) cost(b *testing.B, bytes, allocs uint64) {
 	r.report(b, float64(b.Elapsed())/float64(b.N), "ns/op")
 	r.report(b, float64(bytes/uint64(b.N)), "B/op")
 	r.report(b, float64(allocs/uint64(b.N)), "allocs/op")
+	if data := r.Data(); data > 0 && wanted("MB/s") {
+		b.SetBytes(int64(data))
+		r.found["MB/s"] = float64(data) * float64(b.N) / 1e6 / b.Elapsed().Seconds()
+	}
 }
 
 func (r row) benchmark(b *testing.B) {
@@ -100,6 +107,7 @@ func (r row) benchmark(b *testing.B) {
 	orFail(b, r.stack.Name, r.check())
 	r.procs(b)
 	current.announce(packages(r.stack), r.units())
+	r.otherJSON(b)
 	o := r.begin(b)
 	r.start(b, o)
 	defer o.Loop.Finish()
@@ -176,6 +184,24 @@ func (r row) procs(b *testing.B) {
 	}
 	if unseen := workload.Unseen(r.stack); unseen != "" && current.once(unseen) {
 		remark("%s", unseen)
+	}
+}
+
+// otherJSON remarks once that the row's stack sends other JSON than the first one whose rows are of the same method.
+func (r row) otherJSON(b *testing.B) {
+	b.Helper()
+	if r.stack.Method == "" || !strings.Contains(r.stack.Protocol, "json") {
+		return
+	}
+	first, known := current.first[r.stack.Method]
+	if !known {
+		current.first[r.stack.Method] = r.stack
+	}
+	if !known || first.Name == r.stack.Name || !current.once("JSON of "+r.stack.Name+" "+r.stack.Method) {
+		return
+	}
+	if differs, err := workload.OtherJSON(b.Context(), first, r.stack); err == nil && differs != "" { // else the row fails
+		remark("%s", differs)
 	}
 }
 
@@ -268,7 +294,7 @@ func (r row) several(b *testing.B, o *workload.Open) error {
 	if n >= int64(100*r.Callers) { // else the ends of the run would be much of it
 		r.report(b, o.Loop.InFlight(), "in-flight")
 		if known {
-			r.report(b, float64(end-start)/float64(b.Elapsed())/float64(runtime.NumCPU()), "cpu-share")
+			r.report(b, float64(end-start)/float64(b.Elapsed())/environ.Cores(), "cpu-share")
 		}
 	}
 	return err

@@ -20,6 +20,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -220,6 +222,29 @@ func TestRowsNeedNoTestMain(t *testing.T) {
 			require.NotEmpty(t, row.GetConfig("cores"), "%s", row.Name)
 		}
 	}
+}
+
+// BenchmarkOtherJSON has rows of two stacks, of which json-iterator's knows no omitzero.
+func BenchmarkOtherJSON(b *testing.B) {
+	forChildren(b)
+	type order struct {
+		Left int `json:"left,omitzero"`
+	}
+	m := rpcbench.Method[order, order]{Name: "shop.v1.Orders/Put", Requests: []*order{{}}, Replies: []*order{{Left: 1}},
+		Equal: func(want, got *order) bool { return *want == *got }}
+	for _, s := range []rpcbench.Stack{httpjson.Of(m), httpjsoniter.Of(m)} {
+		b.Run(s.Name, func(b *testing.B) { Benchmark(b, s, rpcbench.Workload{}) })
+	}
+}
+
+// TestOtherJSONIsTold: a line beside the rows says once that their stacks send other JSON.
+func TestOtherJSONIsTold(t *testing.T) {
+	out, err := child(t, "-test.bench=^BenchmarkOtherJSON$", "-test.benchtime=20x", "-test.count=2")
+	require.NoError(t, err, out)
+	const want = "# rpcbench: httpjsoniter sends other JSON than httpjson: request.left is 0, and httpjson leaves it out\n"
+	require.Equal(t, 1, strings.Count(out, want), out)
+	rows, _ := testkit.Rows(t, out)
+	require.Len(t, rows, 4, out)
 }
 
 // BenchmarkFixture is a loop of somebody's own.

@@ -53,7 +53,7 @@ func exit(code int, stacks []rpcbench.Stack) {
 }
 
 func printHeader(w io.Writer) {
-	fmt.Fprintln(w, "cores:", runtime.NumCPU())
+	fmt.Fprintln(w, "cores:", environ.Cores())
 	if experiment := environ.Experiment(); experiment != "" {
 		fmt.Fprintln(w, "goexperiment:", experiment)
 	}
@@ -105,7 +105,7 @@ func remark(format string, args ...any) {
 
 // current has the settings of this process, whose flags and GOMAXPROCS it reads and sets. A benchmark of package
 // testing has no other place for what has to outlast it, and benchmarks run one after the other.
-var current = settings{seen: map[string]bool{}, others: cpu.Others}
+var current = settings{seen: map[string]bool{}, first: map[string]rpcbench.Stack{}, others: cpu.Others}
 
 // settings holds the flags of Main, and what rows have noted.
 type settings struct {
@@ -113,6 +113,7 @@ type settings struct {
 	reader reader                        // of the rows; or nil
 	others func() (since func() float64) // what other programs use of the machine
 	seen   map[string]bool               // names of the rows that have begun, and what was printed
+	first  map[string]rpcbench.Stack     // of each method of one's own that has rows
 }
 
 // reader is a *testing.M of Main that chooses the figures of rows, as that of this module's root does, and reads them.

@@ -10,7 +10,6 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report/table"
@@ -246,10 +246,11 @@ func lines(w workload.Workload) map[string]string {
 
 // shortly is a time as the table of results has it.
 func shortly(ns float64) string {
+	ns, _ = strconv.ParseFloat(strconv.FormatFloat(ns, 'e', 1, 64), 64) // two digits
 	for _, unit := range []struct {
 		above, ns float64
 		format    string
-	}{{1e7, 1e6, "%.1f ms"}, {1e4, 1e3, "%.0f µs"}, {0, 1e3, "%.1f µs"}} {
+	}{{1e7, 1e6, "%.0f ms"}, {1e4, 1e3, "%.0f µs"}, {0, 1e3, "%.1f µs"}} {
 		if math.Abs(ns) >= unit.above {
 			return fmt.Sprintf(unit.format, ns/unit.ns)
 		}
@@ -278,7 +279,9 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 	if w.Rate > 0 {
 		leads = "cpu."
 	}
-	row, others := []string{strings.Replace(w.Title, "ordinary load", thousands(w.Rate)+"/s", 1), "other"}, "–"
+	title := map[string]string{"call-load": "your call, " + thousands(w.Rate) + "/s",
+		"call-saturated": "your call, 100 callers"}[w.Name]
+	row, others := []string{cmp.Or(title, w.Title), "other"}, "–"
 	for heading, path := range lines(w) {
 		ratio, base := f[path+"ratio"], f[path+"base_ns"]
 		says, difference := "more", map[bool]string{true: "+", false: "−"}[ratio > 1]+shortly(math.Abs(base*(ratio-1)))
@@ -320,7 +323,7 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 		"base varied by", table.Spread(f[leads+"base_varied"]),
 		"two copies differ by up to", table.Spread(f[leads+"copy_differs"]),
 		"noise floor", table.Spread(f[leads+"noise_floor"]), "other programs used", others,
-		"GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, runtime.NumCPU())))
+		"GOMAXPROCS", strconv.Itoa(cmp.Or(w.Procs, environ.Procs())))
 	return all
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -174,7 +175,7 @@ func outside(t *testing.T, args ...string) (cmd *exec.Cmd, children string) {
 // TestEachFigureIsInItsPlace.
 func TestRunOfKnownFigures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	children, all := testkit.Children(t, 0), runtime.NumCPU()
+	children, all := testkit.Children(t, 0), environ.Procs()
 	t.Setenv(testkit.Variable, children)
 	var stdout bytes.Buffer
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads",
@@ -244,7 +245,7 @@ func requireCounted(t *testing.T, page, summary string) {
 func TestOrdinaryLoad(t *testing.T) {
 	out, children := filepath.Join(t.TempDir(), "out"), testkit.Children(t, 0)
 	t.Setenv(testkit.Variable, children)
-	procs := map[string]int{"small-load": runtime.NumCPU(), "small-load-one-core": 1}
+	procs := map[string]int{"small-load": environ.Procs(), "small-load-one-core": 1}
 	var stdout bytes.Buffer
 	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small-load,small-load-one-core",
 		"-out", out, "other"}, &stdout, io.Discard))
@@ -253,7 +254,7 @@ func TestOrdinaryLoad(t *testing.T) {
 	rates, asked := map[string]float64{}, map[string]int{}
 	for _, a := range s.Answers {
 		rates[a.Workload] = a.Rate
-		require.InDelta(t, 0, math.Log(a.Rate/(1250*float64(runtime.NumCPU()))), math.Log(1.6),
+		require.InDelta(t, 0, math.Log(a.Rate/(1250*environ.Cores())), math.Log(1.6),
 			"%s: %v is 1, 2 or 5 of a decimal", a.Workload, a.Rate)
 		require.Contains(t, stdout.String(), ", "+thousands(a.Rate)+"/s")
 	}

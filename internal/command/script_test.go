@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 )
@@ -57,6 +58,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 		Dir: dir, UpdateScripts: *update, Deadline: time.Now().Add(within),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CORES", strconv.Itoa(runtime.NumCPU()))
+			env.Setenv("PROCS", strconv.Itoa(environ.Procs()))
 			env.Setenv("GITHUB_STEP_SUMMARY", "")
 			env.Setenv("PACKAGE", here)
 			env.Setenv("RELEASE", runtime.Version())
@@ -108,7 +110,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
 				want := ""
 				if args[0] != "-" {
-					want = strings.ReplaceAll(ts.ReadFile(args[0]), "$CORES", ts.Getenv("CORES"))
+					want = strings.ReplaceAll(ts.ReadFile(args[0]), "$PROCS", ts.Getenv("PROCS"))
 				}
 				if got := questions(testkit.Asked[question](ts.Getenv(testkit.Variable))); got != want {
 					ts.Fatalf("the processes were asked\n%snot\n%s", got, want)

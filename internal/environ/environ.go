@@ -34,11 +34,24 @@ func Machine() []string {
 	add("json-engine", JSONEngine())
 	add("cpu", cpuModel())
 	add("cores", strconv.Itoa(runtime.NumCPU()))
+	env = append(env, limits(runtime.NumCPU(), Procs(), Quota())...)
 	add("kernel", strings.ReplaceAll(output("uname", "-sr"), " ", "-"))
 	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GODEBUG", "GOAMD64", "GOFLAGS"} {
 		add(name, strings.ReplaceAll(os.Getenv(name), " ", ","))
 	}
 	return env
+}
+
+// limits are what keeps programs from using so many cores all the time: the quota of CPUs, if there is one, and the
+// GOMAXPROCS that Go makes of that, or has for another reason.
+func limits(cores, procs int, quota float64) (all []string) {
+	if procs != cores || quota > 0 {
+		all = append(all, "gomaxprocs="+strconv.Itoa(procs))
+	}
+	if quota > 0 {
+		all = append(all, "cpu-quota="+strconv.FormatFloat(quota, 'g', 3, 64))
+	}
+	return all
 }
 
 // Libraries returns the modules of this binary that have one of the packages, as path@version.

@@ -160,6 +160,22 @@ func TestMachine(t *testing.T) {
 	require.Subset(t, Machine(), want)
 }
 
+func TestLimits(t *testing.T) {
+	for why, test := range map[string]struct {
+		cores, procs int
+		quota        float64
+		want         []string
+	}{
+		"none":                                  {4, 4, 0, nil},
+		"half a CPU, for which Go takes two":    {4, 2, 0.5, []string{"gomaxprocs=2", "cpu-quota=0.5"}},
+		"a third of a CPU on a machine of two":  {2, 2, 1.0 / 3, []string{"gomaxprocs=2", "cpu-quota=0.333"}},
+		"a program that Go doesn't tell of one": {8, 8, 2, []string{"gomaxprocs=8", "cpu-quota=2"}},
+		"a quota that can't be read":            {8, 3, 0, []string{"gomaxprocs=3"}},
+	} {
+		require.Equal(t, test.want, limits(test.cores, test.procs, test.quota), why)
+	}
+}
+
 // A header has its versions also where the module cache lacks what go list would fetch.
 func TestModulesOffline(t *testing.T) {
 	t.Setenv("GOPROXY", "off")

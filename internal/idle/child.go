@@ -29,8 +29,8 @@ type question struct {
 	Certificate []byte `json:"certificate,omitempty"`
 }
 
-// answer is what a child says for each line that it reads. A client reads how many it should hold.
-type answer struct {
+// reply is what a child says for each line that it reads. A client reads how many it should hold.
+type reply struct {
 	Held
 	Addr        string `json:"addr,omitempty"` // of a server
 	Certificate []byte `json:"certificate,omitempty"`
@@ -100,7 +100,7 @@ func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-ch
 	if err != nil {
 		return err
 	}
-	a, own := answer{Addr: f.Addr}, f.Accepted()
+	a, own := reply{Addr: f.Addr}, f.Accepted()
 	if state, ok := f.TLS(); ok {
 		a.Certificate = state.PeerCertificates[0].Raw
 	}
@@ -187,7 +187,7 @@ func call(ctx context.Context, stack rpcbench.Stack, asked question, lines <-cha
 		if err != nil {
 			return err
 		}
-		a := answer{Held: held()}
+		a := reply{Held: held()}
 		if err = h.waiting(); err == nil {
 			err = say(a)
 		}

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -42,7 +41,7 @@ const (
 	beyond = 20000 // of Number: an address has some 28,000 ports for what it dials
 	spare  = 100   // files that a process has open besides
 
-	longest = 2 * time.Minute // for an answer of a child: longer than its openLimit
+	longest = 2 * time.Minute // for a reply of a child: longer than its openLimit
 )
 
 // Check says why so many can't be held.
@@ -217,7 +216,7 @@ func (p Plan) pair(ctx context.Context, part part, arm Arm) (one pair, err error
 		cancel() // which kills both: nobody waits until thousands of connections are closed
 		_ = server.End()
 	}()
-	var here, there answer
+	var here, there reply
 	if err = server.Ask("", &there); err != nil {
 		return one, err
 	}
@@ -290,26 +289,12 @@ func newFigure(each []float64) Figure {
 	return Figure{Mean: mean, Lo: mean - half, Hi: mean + half, Each: each}
 }
 
-// compare adds the ratio to the base's: the geometric mean over pairs of the same round. There is none if a pair has
-// found nothing that grows.
+// compare adds the ratio to the base's, by the pairs of the same round. There is none if a pair has found nothing that
+// grows.
 func (f *Figure) compare(base []float64) {
-	var logs []float64
-	for i := range f.Each {
-		if min(f.Each[i], base[i]) <= 0 {
-			return
-		}
-		logs = append(logs, math.Log(f.Each[i]/base[i]))
+	if min(slices.Min(f.Each), slices.Min(base)) <= 0 {
+		return
 	}
-	mean, half := verdict.Student(logs)
-	f.Ratio, f.RatioLo, f.RatioHi = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half)
-	switch {
-	case f.RatioLo >= 1/(1+verdict.Margin) && f.RatioHi <= 1+verdict.Margin:
-		f.Verdict = verdict.Same
-	case f.RatioHi < 1:
-		f.Verdict = verdict.Less
-	case f.RatioLo > 1:
-		f.Verdict = verdict.More
-	default:
-		f.Verdict = verdict.Undecided
-	}
+	of := verdict.OfRounds(base, f.Each)
+	f.Ratio, f.RatioLo, f.RatioHi, f.NoiseFloor, f.Verdict = of.Ratio, of.Lo, of.Hi, of.NoiseFloor, of.Verdict
 }

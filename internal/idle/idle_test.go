@@ -28,6 +28,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/plan"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -333,9 +334,9 @@ func TestSlope(t *testing.T) {
 	require.Equal(t, []int{1, 5, 10}, points(10))
 }
 
-// A verdict is the interval's: of the ratios of pairs of one round.
+// A verdict is that of the interval of the ratios of pairs of one round, beyond what the base's rounds differ by.
 func TestVerdicts(t *testing.T) {
-	base := []float64{1000, 1010, 990, 1000, 1005, 995}
+	base := []float64{1000, 1001, 999, 1000, 1000.5, 999.5}
 	for _, c := range []struct {
 		why   string
 		times []float64 // of the base's
@@ -343,7 +344,9 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"a tenth less", []float64{0.9, 0.9, 0.91, 0.89, 0.9, 0.9}, "less"},
 		{"a tenth more", []float64{1.1, 1.1, 1.11, 1.09, 1.1, 1.1}, "more"},
-		{"a percent more, each time", []float64{1.01, 1.01, 1.01, 1.01, 1.01, 1.01}, "same"},
+		{"a percent more, each time", []float64{1.01, 1.01, 1.01, 1.01, 1.01, 1.01}, "more"},
+		{"as much", []float64{1, 1.001, 0.999, 1, 1, 1}, "same"},
+		{"as much more as the base's rounds differ", []float64{1.002, 1.002, 1.002, 1.002, 1.002, 1.002}, "same"},
 		{"two states", []float64{1, 1.5, 1, 1.5, 1, 1}, "undecided"},
 		{"nothing in a pair", []float64{1, 1, 1, 1, 1, 0}, ""},
 	} {
@@ -357,7 +360,15 @@ func TestVerdicts(t *testing.T) {
 		require.Equal(t, c.want == "", f.Ratio == 0, c.why)
 		require.Less(t, f.Lo, f.Mean)
 	}
-	f := newFigure([]float64{8, 12, 10, 10, 10, 10})
+	f := newFigure([]float64{1100, 1101, 1100, 1099, 1100, 1100})
+	f.compare([]float64{1000, 1060, 1000, 1070, 1000, 1050})
+	require.Greater(t, f.RatioLo, 1.)
+	require.Greater(t, f.NoiseFloor, 0.05)
+	require.EqualValues(t, "undecided", f.Verdict)
+	ratios := table.New(1, "compared", "heap")
+	require.Regexp(t, `^undecided 1\.0\d .* \[1\]$`, compared(ratios, f))
+	require.Equal(t, []string{"within the noise floor"}, ratios.Notes)
+	f = newFigure([]float64{8, 12, 10, 10, 10, 10})
 	require.InDelta(t, 10, f.Mean, 1e-12)
 	require.InDelta(t, 2.5706*math.Sqrt(8./5/6), f.Hi-f.Mean, 1e-3, "Student's, of six")
 	require.Equal(t, "10 (50%)", spread(f))

@@ -42,17 +42,18 @@ type Row struct {
 	Held    [][]Held          `json:"held"`    // of each process, at each of the points
 }
 
-// Figure is a mean over pairs of processes, with its 95 % confidence interval, and the ratio to the base's. Without a
-// ratio there is no verdict.
+// Figure is a mean over pairs of processes, with its 95 % confidence interval, and the ratio to the base's, with the
+// noise floor. Without a ratio there is no verdict.
 type Figure struct {
-	Mean    float64         `json:"mean"`
-	Lo      float64         `json:"lo"`
-	Hi      float64         `json:"hi"`
-	Each    []float64       `json:"each"` // of each pair, in order of time
-	Ratio   float64         `json:"ratio,omitzero"`
-	RatioLo float64         `json:"ratio_lo,omitzero"`
-	RatioHi float64         `json:"ratio_hi,omitzero"`
-	Verdict verdict.Verdict `json:"verdict,omitempty"`
+	Mean       float64         `json:"mean"`
+	Lo         float64         `json:"lo"`
+	Hi         float64         `json:"hi"`
+	Each       []float64       `json:"each"` // of each pair, in order of time
+	Ratio      float64         `json:"ratio,omitzero"`
+	RatioLo    float64         `json:"ratio_lo,omitzero"`
+	RatioHi    float64         `json:"ratio_hi,omitzero"`
+	NoiseFloor float64         `json:"noise_floor,omitzero"` // none in older results
+	Verdict    verdict.Verdict `json:"verdict,omitempty"`
 }
 
 const heap, stacks, resident, goroutines = "heap-B", "stack-B", "resident-B", "goroutines"
@@ -76,12 +77,16 @@ func spread(f Figure) string {
 	return table.Size(f.Mean) + " (" + table.Spread(slices.Max(f.Each)/slices.Min(f.Each)-1) + ")"
 }
 
-// compared is a verdict with its ratio.
-func compared(f Figure) string {
+// compared is a verdict with its ratio, and with why an interval that excludes 1 decides nothing.
+func compared(t *table.Table, f Figure) string {
 	if f.Verdict == "" {
 		return "–"
 	}
-	return string(f.Verdict) + " " + table.Sized(f.Ratio, f.RatioLo, f.RatioHi)
+	said := string(f.Verdict) + " " + table.Sized(f.Ratio, f.RatioLo, f.RatioHi)
+	if f.Verdict == verdict.Undecided && (verdict.Interval{Lo: f.RatioLo, Hi: f.RatioHi}).ExcludesOne() {
+		return t.Noted(said, "within the noise floor")
+	}
+	return said
 }
 
 // tables are what was found, and how it compares with the base. A part of rows is below its own heading.
@@ -110,7 +115,7 @@ func (r Result) tables() (figures, ratios *table.Table) {
 			add(figures, name, spread(f[heap]), spread(f[stacks]), spread(f[resident]),
 				fmt.Sprintf("%.3g", f[goroutines].Mean))
 			if f[heap].Verdict != "" {
-				add(ratios, name, compared(f[heap]), compared(f[resident]))
+				add(ratios, name, compared(ratios, f[heap]), compared(ratios, f[resident]))
 			}
 		}
 	}
@@ -127,7 +132,7 @@ func (r Result) Text(w io.Writer, width int, colour bool) error {
 	_ = figures.Text(&b, width)
 	b.WriteString("\n")
 	if len(ratios.Rows) > 0 {
-		b.WriteString(table.Wrap("The same, divided by that of "+r.Base+":", width))
+		b.WriteString(table.Wrap("The same, divided by that of "+r.Base+", whose own rounds make the noise floor:", width))
 		_ = ratios.Text(&b, width)
 		b.WriteString("\n")
 	}

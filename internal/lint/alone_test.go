@@ -72,7 +72,7 @@ internal/measure/child: TestAChildEndsWithItsParent
 internal/scaffold: TestBadInput TestDocument TestFolder TestProtoset TestPublicProtos TestRun
 stacks: TestRowsCostTheSame
 stacktest: TestBenchstatMakesOneTable TestBusyMachine TestCallsInFlight TestEveryFigureReachesTheOutput
-	TestHarnessAllocatesNothing TestReconnects TestRowsHaveThePsOfTheirLabel TestRowsNeedNoTestMain
+	TestHarnessAllocatesNothing TestOtherJSONIsTold TestReconnects TestRowsHaveThePsOfTheirLabel TestRowsNeedNoTestMain
 	TestRowsSayWhatIsNotSeen TestScenarios
 study/calibration: TestCalibrationGoesOn
 study/codecs: TestARowHasThePsOfItsLabel TestRows

@@ -32,37 +32,40 @@ func (s Summary) Sentences() (all []string) {
 	return all
 }
 
+// Service says where to go on from an answer about several callers: calls alone don't tell what they are of a service.
+func (s Summary) Service() []string {
+	several := func(a Answer) bool { return a.AtRate() || a.Many() }
+	if s.Over != "" || s.Remote || len(s.Sentences()) == 0 || !slices.ContainsFunc(s.Answers, several) {
+		return nil
+	}
+	return []string{"rpcbench bound says what share of your service RPCs are."}
+}
+
 // decided tells whether a sentence may rest on the figure: its verdict decides, and its interval bears the verdict out.
 func (l Led) decided() bool {
-	switch l.Verdict {
-	case verdict.Less:
-		return l.Kept() && 0 < l.Lo && l.Hi < 1
-	case verdict.More:
-		return l.Kept() && 1 < l.Lo
-	case verdict.Same:
-		return l.Kept() && 0 < l.Lo
-	}
-	return false
+	f := l.Figure
+	bears := map[verdict.Verdict]bool{verdict.Less: f.Hi < 1, verdict.More: f.Lo > 1, verdict.Same: true}[f.Verdict]
+	return bears && f.Lo > 0 && l.Answer.Kept()
 }
 
 // sized tells whether a sentence may have the number.
-func (l Led) sized() bool { return l.decided() && table.TellsSize(l.Lo, l.Hi) }
+func (l Led) sized() bool { return l.decided() && table.TellsSize(l.Figure.Lo, l.Figure.Hi) }
 
 // takes is a sentence without an end about a figure that is decided.
 func (l Led) takes(base string) string {
-	of, much := "time", "as long"
+	of, much, f := "time", "as long", l.Figure
 	if l.OfCPU {
 		of, much = "CPU", "as much CPU time"
 	}
 	switch {
 	case l.sized():
-		much = fmt.Sprintf("%s times %s as %s (%s)", table.Ratio(l.Ratio), much, base, table.Interval(l.Lo, l.Hi))
-	case l.Verdict == verdict.Same:
+		much = fmt.Sprintf("%s times %s as %s (%s)", table.Ratio(f.Ratio), much, base, table.Interval(f.Lo, f.Hi))
+	case f.Verdict == verdict.Same:
 		much += " as " + base
 	default:
-		much = fmt.Sprintf("%s %s than %s", l.Verdict, of, base)
+		much = fmt.Sprintf("%s %s than %s", f.Verdict, of, base)
 	}
-	return Label(l.Stack) + " takes " + much
+	return Label(l.Answer.Stack) + " takes " + much
 }
 
 // swept says what a sweep found of a stack: where it takes less and where more, and what is undecided. On one core time
@@ -79,7 +82,7 @@ func (s Summary) swept(stack string) string {
 			said = append(append(said, found), s.crossings(c)...)
 		}
 	}
-	if missed := all.where(func(l Led) bool { return !l.Kept() }); len(missed) > 0 {
+	if missed := all.where(func(l Led) bool { return !l.Answer.Kept() }); len(missed) > 0 {
 		said = append(said, "Too few of the planned calls were completed"+s.at(missed)+", so there is no verdict.")
 	}
 	return strings.Join(said, " ")
@@ -93,14 +96,14 @@ func (s Summary) found(c Curve, all bool) string {
 		if all && len(c) > 1 {
 			at = " at every value"
 		}
-		measure := map[bool]string{true: "CPU", false: "time"}[c[0].OfCPU]
-		return fmt.Sprintf("Whether %s takes less %s than %s is undecided%s.", Label(c[0].Stack), measure, Label(s.Base), at)
+		stack, measure := Label(c[0].Answer.Stack), map[bool]string{true: "CPU", false: "time"}[c[0].OfCPU]
+		return fmt.Sprintf("Whether %s takes less %s than %s is undecided%s.", stack, measure, Label(s.Base), at)
 	}
 	var figures, parts []string
 	for i, l := range c.told() {
 		figure := l.takes(Label(s.Base))
 		if i > 0 {
-			figure = fmt.Sprintf("%s times (%s)", table.Ratio(l.Ratio), table.Interval(l.Lo, l.Hi))
+			figure = fmt.Sprintf("%s times (%s)", table.Ratio(l.Figure.Ratio), table.Interval(l.Figure.Lo, l.Figure.Hi))
 		}
 		figures = append(figures, figure+s.at(Curve{l}))
 	}
@@ -108,7 +111,7 @@ func (s Summary) found(c Curve, all bool) string {
 		parts = []string{listed(figures, ", and ")}
 	}
 	for _, v := range []verdict.Verdict{verdict.Less, verdict.Same, verdict.More} {
-		unsized := c.where(func(l Led) bool { return l.Verdict == v && l.decided() && !l.sized() })
+		unsized := c.where(func(l Led) bool { return l.Figure.Verdict == v && l.decided() && !l.sized() })
 		if len(unsized) == 0 {
 			continue
 		}
@@ -118,7 +121,7 @@ func (s Summary) found(c Curve, all bool) string {
 		}
 		parts = append(parts, cmp.Or(part, string(v))+s.at(unsized))
 	}
-	if open = open.where(func(l Led) bool { return l.Kept() }); len(open) > 0 {
+	if open = open.where(func(l Led) bool { return l.Answer.Kept() }); len(open) > 0 {
 		parts = append(parts, "undecided"+s.at(open))
 	}
 	return strings.Join(parts, "; ") + "."
@@ -132,12 +135,14 @@ func (c Curve) told() Curve {
 		return c
 	}
 	first, last := c[0], c[len(c)-1]
-	highest := slices.MaxFunc(c, func(a, b Led) int { return cmp.Compare(a.Lo, b.Lo) })
-	lowest := slices.MinFunc(c, func(a, b Led) int { return cmp.Compare(a.Hi, b.Hi) })
+	highest := slices.MaxFunc(c, func(a, b Led) int { return cmp.Compare(a.Figure.Lo, b.Figure.Lo) })
+	lowest := slices.MinFunc(c, func(a, b Led) int { return cmp.Compare(a.Figure.Hi, b.Figure.Hi) })
 	return c.where(func(l Led) bool {
-		return l.Value == first.Value || l.Value == last.Value || l.Verdict != first.Verdict && l.Verdict != last.Verdict ||
-			l.Value == highest.Value && l.Lo > max(first.Hi, last.Hi) ||
-			l.Value == lowest.Value && l.Hi < min(first.Lo, last.Lo)
+		at := func(o Led) bool { return l.Answer.Value == o.Answer.Value }
+		like := func(o Led) bool { return l.Figure.Verdict == o.Figure.Verdict }
+		return at(first) || at(last) || !like(first) && !like(last) ||
+			at(highest) && l.Figure.Lo > max(first.Figure.Hi, last.Figure.Hi) ||
+			at(lowest) && l.Figure.Hi < min(first.Figure.Lo, last.Figure.Lo)
 	})
 }
 
@@ -145,8 +150,8 @@ func (c Curve) told() Curve {
 func (s Summary) at(c Curve) string {
 	var values, all []string
 	for _, l := range c {
-		if l.Value != Saturated {
-			values = append(values, l.Value)
+		if l.Answer.Value != Saturated {
+			values = append(values, l.Answer.Value)
 		}
 	}
 	if values != nil {
@@ -168,10 +173,10 @@ func listed(all []string, last string) string {
 func (s Summary) crossings(c Curve) (all []string) {
 	from := -1
 	for i, l := range c {
-		if !l.decided() || l.Verdict == verdict.Same {
+		if !l.decided() || l.Figure.Verdict == verdict.Same {
 			continue
 		}
-		if from >= 0 && c[from].Verdict != l.Verdict {
+		if from >= 0 && c[from].Figure.Verdict != l.Figure.Verdict {
 			all = append(all, s.crossing(c[from], l, i == from+1))
 		}
 		from = i
@@ -181,14 +186,14 @@ func (s Summary) crossings(c Curve) (all []string) {
 
 // crossing tells the place only of neighbours, and of numbers.
 func (s Summary) crossing(a, b Led, neighbours bool) string {
-	from, to, place := a.Value, s.value(b.Answer), ""
-	if b.Value == Saturated || s.Over == "GOMAXPROCS" {
+	from, to, place := a.Answer.Value, s.value(b.Answer), ""
+	if b.Answer.Value == Saturated || s.Over == "GOMAXPROCS" {
 		from = s.value(a.Answer)
 	}
-	if b.Value != Saturated && neighbours {
+	if b.Answer.Value != Saturated && neighbours {
 		place = crossed(a, b)
 	}
-	return fmt.Sprintf("%s's %s crosses %s's between %s and %s%s.", Label(a.Stack),
+	return fmt.Sprintf("%s's %s crosses %s's between %s and %s%s.", Label(a.Answer.Stack),
 		map[bool]string{true: "CPU", false: "time"}[a.OfCPU], Label(s.Base), from, to, place)
 }
 
@@ -198,17 +203,14 @@ func (s Summary) crossing(a, b Led, neighbours bool) string {
 func crossed(a, b Led) string {
 	place := func(from, to float64) float64 {
 		along := math.Log(from) / (math.Log(from) - math.Log(to))
-		return a.amount() * math.Pow(b.amount()/a.amount(), along)
+		return a.Answer.amount() * math.Pow(b.Answer.amount()/a.Answer.amount(), along)
 	}
-	two := func(at float64) string { // digits
-		unit := math.Pow(10, math.Floor(math.Log10(at))-1)
-		return strconv.FormatFloat(math.Round(at/unit)*unit, 'g', 10, 64)
-	}
-	lo, hi := place(a.Lo, b.Lo), place(a.Hi, b.Hi)
+	said := func(at float64) string { return strconv.FormatFloat(two(at), 'g', 10, 64) }
+	lo, hi := place(a.Figure.Lo, b.Figure.Lo), place(a.Figure.Hi, b.Figure.Hi)
 	if lo, hi = min(lo, hi), max(lo, hi); !table.TellsSize(lo, hi) {
 		return ""
 	}
-	return fmt.Sprintf(", at about %s (%s–%s)", two(place(a.Ratio, b.Ratio)), two(lo), two(hi))
+	return fmt.Sprintf(", at about %s (%s–%s)", said(place(a.Figure.Ratio, b.Figure.Ratio)), said(lo), said(hi))
 }
 
 // said is about one stack: how many CPUs it takes more or less at the first planned rate that is decided, and how many
@@ -216,9 +218,9 @@ func crossed(a, b Led) string {
 func (s Summary) said(stack string) string {
 	var said []string
 	all, label, base := s.Of(stack), Label(stack), Label(s.Base)
-	first := func(heading string, more func(line) string) {
+	first := func(heading string, more func(Led) string) {
 		for _, a := range all {
-			if l := a.line(heading); l.decided() {
+			if l := a.line(heading).led; l.decided() {
 				if text := more(l); text != "" {
 					said = append(said, text)
 					return
@@ -226,54 +228,47 @@ func (s Summary) said(stack string) string {
 			}
 		}
 	}
-	first(s.cpu(), func(l line) string {
-		if !l.AtRate() {
+	first(s.cpu(), func(l Led) string {
+		if !l.Answer.AtRate() {
 			return ""
 		}
-		whose := map[bool]string{true: "the client of "}[s.Remote]
-		return fmt.Sprintf("At %s calls a second%s %s%s%s.", thousands(l.Rate), l.besides(), whose, l.occupies(base),
-			l.latency())
+		of, whose := "", map[bool]string{true: "the client of "}[s.Remote]
+		if a := l.Answer; a.Calls != "" || len(all) > 1 { // else the title stands above, and has the rate
+			of = " (" + cmp.Or(a.Calls, a.Does) + ")"
+		}
+		return fmt.Sprintf("At %s calls a second%s %s%s%s.", thousands(l.Answer.Rate), of, whose, l.occupies(base),
+			l.Answer.latency())
 	})
-	first(rateHeading, func(l line) string {
-		what := strings.Replace(l.Does, "saturated: ", "", 1)
-		return fmt.Sprintf("With the machine full (%s) %s%s.", what, l.serves(base), l.latency())
+	first(rateHeading, func(l Led) string {
+		return fmt.Sprintf("With the machine full (%s) %s%s.", l.Answer.does(), l.serves(base), l.Answer.latency())
 	})
 	for _, heading := range []string{timeHeading, s.cpu()} {
 		if said == nil {
-			first(heading, func(l line) string {
-				text := l.takes(base) + " for " + l.Does
-				if l.sized() && l.Verdict != verdict.Same {
-					text += fmt.Sprintf(": %s %s", span(math.Abs(l.more)), l.Verdict)
+			first(heading, func(l Led) string {
+				text := l.takes(base) + " for " + l.Answer.Does
+				if l.sized() && l.Figure.Verdict != verdict.Same {
+					text += fmt.Sprintf(": %s %s", span(math.Abs(1000*l.Micro())), l.Figure.Verdict)
 				}
 				return text + "."
 			})
 		}
 	}
-	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Ratio > 0 }) {
+	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Figure.Ratio > 0 }) {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), base)
 	}
 	return strings.Join(said, " ")
 }
 
-// besides is what a workload is beside its rate, in brackets, or "" if that is nothing.
-func (a Answer) besides() string {
-	parts := strings.Split(strings.Replace(a.Does, ", ordinary load", "", 1), ", ")
-	parts = slices.DeleteFunc(parts, func(part string) bool { return strings.HasSuffix(part, " a second") })
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
-}
-
-// occupies is takes in cores, of a line at a planned rate.
-func (l line) occupies(base string) string {
-	if !l.sized() || l.Verdict == verdict.Same {
+// occupies is takes in cores, of a planned rate.
+func (l Led) occupies(base string) string {
+	f := l.Figure
+	if !l.sized() || f.Verdict == verdict.Same {
 		return l.takes(base)
 	}
-	cores := func(ratio float64) float64 { return math.Abs(1-ratio) * l.BaseNs * l.Rate / 1e9 }
-	lo, hi := cores(l.Lo), cores(l.Hi)
-	return fmt.Sprintf("%s uses %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Stack), cores(l.Ratio), l.Verdict, base,
-		min(lo, hi), max(lo, hi))
+	cores := func(ratio float64) float64 { return math.Abs(1-ratio) * f.BaseNs * l.Answer.Rate / 1e9 }
+	lo, hi := cores(f.Lo), cores(f.Hi)
+	return fmt.Sprintf("%s uses %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Answer.Stack), cores(f.Ratio), f.Verdict,
+		base, min(lo, hi), max(lo, hi))
 }
 
 // latency is what a sentence adds about the median latency, or nothing if no call was timed.
@@ -290,15 +285,19 @@ func (a Answer) latency() string {
 }
 
 // serves is takes in calls a second.
-func (l line) serves(base string) string {
-	many := "as many calls per second as " + base
-	switch {
-	case l.Verdict == verdict.Same:
-	case l.sized():
-		many = fmt.Sprintf("%s times %s (%s)", table.Ratio(l.Ratio), many, table.Interval(l.Lo, l.Hi))
-	default:
-		more := map[verdict.Verdict]string{verdict.Less: "fewer", verdict.More: "more"}[l.Verdict]
+func (l Led) serves(base string) string {
+	many, f := "as many calls per second as "+base, l.Figure
+	more := map[verdict.Verdict]string{verdict.Less: "fewer", verdict.More: "more"}[f.Verdict]
+	switch percent := func(ratio float64) float64 { return 100 * math.Abs(ratio-1) }; {
+	case f.Verdict == verdict.Same:
+	case !l.sized():
 		many = more + " calls per second than " + base
+	case f.Ratio < 2:
+		lo, hi := percent(f.Lo), percent(f.Hi)
+		many = fmt.Sprintf("%.0f%% %s calls per second than %s (%.0f–%.0f%%)", percent(f.Ratio), more, base, min(lo, hi),
+			max(lo, hi))
+	default:
+		many = fmt.Sprintf("%s times %s (%s)", table.Ratio(f.Ratio), many, table.Interval(f.Lo, f.Hi))
 	}
-	return Label(l.Stack) + " serves " + many
+	return Label(l.Answer.Stack) + " serves " + many
 }

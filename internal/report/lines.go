@@ -15,9 +15,10 @@ import (
 
 // line is one figure of an answer beside the base's. Answers of one heading stand together.
 type line struct {
-	Led       // whose ratio, interval and verdict the line has
+	led       Led // whose ratio, interval and verdict the line has
 	heading   string
 	base, own string
+	ratio     string  // with its interval, which a count has not
 	more      float64 // nanoseconds that the stack takes more than the base; 0 if the figure is no time
 }
 
@@ -29,20 +30,31 @@ const (
 	tailHeading   = "p99 latency"
 	timeHeading   = "Time per call, one caller"
 	rateHeading   = "Calls per second, each caller calling again at once"
+	dataHeading   = "Data per second, each way"
+	writeHeading  = "Writes per call, of the client"
 )
 
 // lines are what the answers say in the order of the plan, heading by heading. A terminal shows what decides: without
-// detail the 99th percentiles and the calls a second are left out.
+// detail the data a second and the 99th percentiles are left out, and the calls a second and the writes where they
+// don't differ, or where many workloads leave no room for them.
 func (s Summary) lines(detail bool) (all []line) {
 	headings := []string{s.cpu(), waitHeading, timeHeading}
-	if detail {
-		headings = []string{s.cpu(), rateHeading, waitHeading, tailHeading, timeHeading}
+	switch {
+	case detail:
+		headings = []string{s.cpu(), rateHeading, dataHeading, waitHeading, tailHeading, timeHeading}
+	case s.Over != "" || len(s.Answers) <= 2:
+		headings = []string{s.cpu(), rateHeading, writeHeading, waitHeading, timeHeading}
 	}
 	for _, heading := range headings {
+		var own []line
+		differ := detail || heading != rateHeading && heading != writeHeading
 		for _, a := range s.Answers {
-			if l := a.line(heading); l.Ratio > 0 {
-				all = append(all, l)
+			if l := a.line(heading); l.led.Figure.Ratio > 0 {
+				own, differ = append(own, l), differ || l.led.decided() && l.led.Figure.Verdict != verdict.Same
 			}
+		}
+		if differ {
+			all = append(all, own...)
 		}
 	}
 	return all
@@ -50,14 +62,16 @@ func (s Summary) lines(detail bool) (all []line) {
 
 // line is what an answer says below a heading. It has no ratio if that is nothing.
 func (a Answer) line(heading string) line {
-	l := line{Led: Led{Answer: a}, heading: heading}
+	l := line{led: Led{Answer: a}, heading: heading}
 	of := func(f verdict.Figure, cpu bool) {
-		l.Figure, l.OfCPU = f, cpu
-		l.base, l.own, l.more = span(f.BaseNs), span(l.Paired()), f.BaseNs*(f.Ratio-1)
+		l.led.Figure, l.led.OfCPU = f, cpu
+		l.base, l.own, l.more = span(f.BaseNs), span(l.led.Paired()), f.BaseNs*(f.Ratio-1)
+		l.ratio = table.Sized(f.Ratio, f.Lo, f.Hi)
 	}
 	waits := func(p verdict.Percentile) { // what others did to the mean, its own line says
 		of(a.Waits(p), false)
-		l.Processes, l.Others = verdict.Counts{Planned: a.Processes.Planned, Counted: a.Processes.Counted}, 0
+		l.led.Answer.Processes = verdict.Counts{Planned: a.Processes.Planned, Counted: a.Processes.Counted}
+		l.led.Answer.Others = 0
 	}
 	switch {
 	case heading == cpuHeading || heading == clientHeading:
@@ -71,38 +85,74 @@ func (a Answer) line(heading string) line {
 	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
 		of(a.Time.Inverse(), false)
 		l.base, l.own, l.more = thousands(1e9/a.Time.BaseNs), thousands(1e9/a.Time.BaseNs/a.Time.Ratio), 0
+	case heading == dataHeading && a.Data > 0 && !a.AtRate() && a.Time.Ratio > 0:
+		of(a.Time.Inverse(), false)
+		perSecond := 1e9 * float64(a.Data) / a.Time.BaseNs
+		l.base, l.own, l.more = megabytes(perSecond), megabytes(perSecond/a.Time.Ratio), 0
+	case heading == writeHeading && a.BaseFacts.writes() > 0 && a.Facts.writes() > 0:
+		f := verdict.Figure{Ratio: a.Facts.Writes / a.BaseFacts.Writes, NoiseFloor: verdict.Margin}
+		f.Lo, f.Hi = f.Ratio, f.Ratio
+		f.Verdict = f.Interval().Verdict(verdict.Margin)
+		of(f, false)
+		l.led.Answer.Others, l.led.Answer.Busy = 0, false // which change no count
+		l.base, l.own, l.ratio = flight(a.BaseFacts.Writes), flight(a.Facts.Writes), table.Ratio(f.Ratio)
 	}
 	return l
 }
 
-// says is the verdict of the line. Of calls a second more is better, so less and more have a verb.
+// writes are those per call, or 0 if they were not counted.
+func (c *Counts) writes() float64 {
+	if c == nil {
+		return 0
+	}
+	return c.Writes
+}
+
+// flows tells whether the line is of calls or data a second.
+func (l line) flows() bool { return l.heading == rateHeading || l.heading == dataHeading }
+
+// says is the verdict of the line. Of calls and data a second more is better, so less and more have a verb.
 func (l line) says() string {
-	said := Says(l.Verdict)
-	if l.heading == rateHeading && (said == "less" || said == "more") {
+	said := Says(l.led.Figure.Verdict)
+	if l.flows() && (said == "less" || said == "more") {
 		return "serves " + said
 	}
 	return said
 }
 
-// does is the workload, with the rate that was found where its title has none.
+// does is the workload in a table: its title, with the rate that the run chose; or what its calls are, with their load.
 func (a Answer) does() string {
-	if !a.Chosen {
-		return a.Does
+	switch {
+	case a.AtRate() && (a.Chosen || a.Calls != ""):
+		return cmp.Or(a.Calls, a.Does) + ", " + thousands(a.Rate) + "/s"
+	case a.Many() && a.Calls != "":
+		return a.Calls + ", " + callers(a.Callers)
 	}
-	return strings.Replace(a.Does, "ordinary load", thousands(a.Rate)+"/s", 1)
+	return a.Does
 }
 
-// span is a time in µs or ms.
+// span is a time in µs or ms, of two digits: a machine's own variation carries no more.
 func span(ns float64) string {
-	switch {
+	switch ns = two(ns); {
 	case ns == 0:
 		return "–"
+	case ns < 1e3:
+		return fmt.Sprintf("%.2f µs", ns/1e3)
 	case ns < 1e4:
 		return fmt.Sprintf("%.1f µs", ns/1e3)
 	case ns < 1e7:
 		return fmt.Sprintf("%.0f µs", ns/1e3)
 	}
-	return fmt.Sprintf("%.1f ms", ns/1e6)
+	return fmt.Sprintf("%.0f ms", ns/1e6)
+}
+
+// two rounds to two digits.
+func two(v float64) float64 {
+	if !(v > 0 && v <= math.MaxFloat64) {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return math.Round(v/unit) * unit
 }
 
 // thousands is a whole number with commas.
@@ -112,6 +162,14 @@ func thousands(n float64) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// megabytes are so many bytes a second.
+func megabytes(n float64) string {
+	if n < 1e8 {
+		return fmt.Sprintf("%.1f MB/s", n/1e6)
+	}
+	return thousands(n/1e6) + " MB/s"
 }
 
 // Results is the table of the answers. With detail it has all headings, and a note below says of a verdict what is to
@@ -131,33 +189,39 @@ func (s Summary) Results(detail bool) *table.Table {
 			heading = l.heading
 			t.Add(heading)
 		}
-		does, says, difference := l.does(), l.says(), ""
+		does, says, difference := l.led.Answer.does(), l.says(), ""
 		if len(stacks) > 1 {
-			does += ", " + Label(l.Stack)
+			does += ", " + Label(l.led.Answer.Stack)
 		}
-		switch {
-		case detail:
-			says = t.Noted(says, l.reasons()...)
-		case l.Verdict == verdict.Undecided && (l.Lo > 1 || l.Hi < 1):
-			says = t.Noted(says, inShort(l.Reason)...)
+		if other := l.led.Answer.OtherJSON; other != "" {
+			says = t.Noted(says, other)
 		}
+		says = t.Noted(says, s.notes(l, detail)...)
 		if l.more != 0 {
 			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
 		}
-		t.Add(does, l.base, l.own, table.Sized(l.Ratio, l.Lo, l.Hi), says, difference)
+		t.Add(does, l.base, l.own, l.ratio, says, difference)
 	}
 	return t
 }
 
-// reasons are what is to be said of a verdict.
-func (l line) reasons() (all []string) {
-	if l.heading == rateHeading {
+// notes are what is to be said of a verdict. A terminal has what changes what a reader makes of it: why an interval
+// that excludes 1 decides nothing, and that the machine was not quiet.
+func (s Summary) notes(l line, detail bool) (all []string) {
+	switch f := l.led.Figure; {
+	case detail && l.flows():
 		return nil
+	case detail:
+		return l.led.Notes()
+	case f.Verdict == verdict.Undecided && f.Interval().ExcludesOne():
+		all = inShort(f.Reason)
 	}
-	for part := range strings.SplitSeq(l.Said(), "; ") {
-		if part = strings.TrimPrefix(part, "undecided: "); part != string(l.Verdict) {
-			all = append(all, part)
-		}
+	switch hour := s.Hour(); {
+	case hour == "":
+	case l.led.Answer.Busy: // the reason says the same, of each line in other numbers
+		return []string{hour}
+	case l.led.unquiet(): // in one note, for a second mark would take room from the workload
+		return []string{strings.Join(append(all, hour), "; ")}
 	}
 	return all
 }
@@ -181,7 +245,7 @@ func (s Summary) Title() string {
 // Head says on what machine.
 func (s Summary) Head() string {
 	var on []string
-	for _, name := range []string{"cpu", "cores", "kernel", "go"} {
+	for _, name := range []string{"cpu", "cores", "gomaxprocs", "cpu-quota", "kernel", "go"} {
 		value := s.noted(name)
 		switch {
 		case value == "":
@@ -191,6 +255,10 @@ func (s Summary) Head() string {
 			value = strings.TrimSuffix(value, " Processor")
 		case name == "cores":
 			value += map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
+		case name == "gomaxprocs":
+			value = "GOMAXPROCS " + value
+		case name == "cpu-quota":
+			value = "a quota of " + value + map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
 		case name == "kernel":
 			value, _, _ = strings.Cut(value, "-")
 		}
@@ -227,9 +295,9 @@ func (s Summary) noted(name string) string {
 // Unmeasured are the answers without a ratio, each with its reason.
 func (s Summary) Unmeasured() (all []string) {
 	for _, a := range s.Answers {
-		if l := a.Timed(); l.Ratio == 0 {
+		if l := a.Timed(); l.Figure.Ratio == 0 {
 			all = append(all, fmt.Sprintf("Not measured: %s, %s: %s.", a.Does, Label(a.Stack),
-				cmp.Or(Because(l.Reason), "no process measured it")))
+				cmp.Or(Because(l.Figure.Reason), "no process measured it")))
 		}
 	}
 	return all
@@ -251,22 +319,21 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 			return err
 		}
 	}
+	more := []*table.Table{s.Steps()}
 	if detail {
-		for _, more := range []*table.Table{s.Floors(), s.Latencies(), s.Loads(), s.Counts()} {
-			if more != nil {
-				fmt.Fprintln(w)
-				if err := more.Text(w, width); err != nil {
-					return err
-				}
-			}
+		more = append(more, s.Floors(), s.Latencies(), s.Loads(), s.Counts())
+	}
+	more = slices.DeleteFunc(more, func(t *table.Table) bool { return t == nil })
+	for _, t := range more {
+		fmt.Fprintln(w)
+		if err := t.Text(w, width); err != nil {
+			return err
 		}
+	}
+	if len(more) > 0 {
 		fmt.Fprintln(w)
 	}
-	said := slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares())
-	if hour := s.Hour(); hour != "" {
-		said = append(said, hour)
-	}
-	for _, l := range said {
+	for _, l := range slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares(), s.Service()) {
 		if _, err := io.WriteString(w, table.Wrap(l, width)); err != nil {
 			return err
 		}

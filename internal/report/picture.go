@@ -128,8 +128,8 @@ func (of layout) draw(machines ...Machine) Picture {
 	lo, hi := of.from, 1.25
 	for _, m := range machines {
 		for _, l := range m.Led() {
-			if l.Ratio > 0 {
-				lo, hi = min(lo, l.Lo), max(hi, l.Hi)
+			if l.Figure.Ratio > 0 {
+				lo, hi = min(lo, l.Figure.Lo), max(hi, l.Figure.Hi)
 			}
 		}
 	}
@@ -160,14 +160,15 @@ func (of layout) draw(machines ...Machine) Picture {
 			y += 24 + track
 		}
 		for _, a := range own {
-			l := Line{Y: y, Rule: y + height - 15, Label: table.Line(a.Does), Dots: []Dot{of.beside(a.dot(x), 0, machines)}}
+			l := Line{Y: y, Rule: y + height - 15, Label: table.Line(a.Answer.does()),
+				Dots: []Dot{of.beside(dot(a.Figure, x), 0, machines)}}
 			if len(stacks) > 1 && len(own) == 1 {
 				l.Label = Label(stack)
 			}
 			for i, m := range machines[1:] {
 				for _, other := range ByRatio(m.Led(), stack) {
-					if other.Workload == a.Workload {
-						l.Dots = append(l.Dots, of.beside(other.dot(x), i+1, machines))
+					if other.Answer.Workload == a.Answer.Workload {
+						l.Dots = append(l.Dots, of.beside(dot(other.Figure, x), i+1, machines))
 					}
 				}
 			}
@@ -223,12 +224,12 @@ func (s Summary) title() string {
 	return fmt.Sprintf("%s%s%s, in multiples of %s's", strings.ToUpper(what[:1]), what[1:], of, Label(s.Base))
 }
 
-// dot is a figure, with x the place of a ratio.
-func (l Led) dot(x func(float64) float64) Dot {
-	d := Dot{Said: table.Ratio(l.Ratio), Title: table.Sized(l.Ratio, l.Lo, l.Hi) + ", " + Says(l.Verdict),
-		Tone: Says(l.Verdict), Hollow: l.Verdict == verdict.Undecided, Lo: x(l.Lo), At: x(l.Ratio), Hi: x(l.Hi),
-		FloorLo: x(1 / (1 + l.NoiseFloor))}
-	d.FloorWidth = math.Round(10*(x(1+l.NoiseFloor)-d.FloorLo)) / 10
+// dot draws a figure, with x the place of a ratio.
+func dot(f verdict.Figure, x func(float64) float64) Dot {
+	d := Dot{Said: table.Ratio(f.Ratio), Title: table.Sized(f.Ratio, f.Lo, f.Hi) + ", " + Says(f.Verdict),
+		Tone: Says(f.Verdict), Hollow: f.Verdict == verdict.Undecided, Lo: x(f.Lo), At: x(f.Ratio), Hi: x(f.Hi),
+		FloorLo: x(1 / (1 + f.NoiseFloor))}
+	d.FloorWidth = math.Round(10*(x(1+f.NoiseFloor)-d.FloorLo)) / 10
 	return d
 }
 

@@ -66,7 +66,8 @@ type Plan struct {
 type Answer struct {
 	Workload   string `json:"workload"`
 	Does       string `json:"title"`
-	Value      string `json:"value,omitempty"` // in a sweep: a number, or Saturated
+	Calls      string `json:"kind_of_calls,omitempty"` // what they are, where the title has their load too
+	Value      string `json:"value,omitempty"`         // in a sweep: a number, or Saturated
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
 	Leads      string `json:"leads"` // ByTime or ByCPU: the figure that the question asks for
@@ -76,6 +77,8 @@ type Answer struct {
 
 	BaseFacts *Counts `json:"base_counts,omitempty"`
 	Facts     *Counts `json:"stack_counts,omitempty"`
+
+	OtherJSON string `json:"other_json,omitempty"` // how the stack's JSON differs from the base's
 }
 
 // Wired is what surrounded the calls of an answer, as its workload asked for it.
@@ -86,7 +89,8 @@ type Wired struct {
 	Chosen  bool          `json:"ordinary,omitzero"` // the run chose the rate
 	Apart   bool          `json:"apart,omitzero"`    // the server had a process of its own
 	Link    string        `json:"link,omitzero"`
-	Wait    time.Duration `json:"wait_ns,omitzero"` // of a handler
+	Wait    time.Duration `json:"wait_ns,omitzero"`    // of a handler
+	Data    int           `json:"data_bytes,omitzero"` // that a call sent, of streams and large messages
 }
 
 // AtRate tells whether calls were planned.
@@ -115,11 +119,20 @@ const (
 	ByCPU  = "cpu"
 )
 
+// Fails says why an answer has too few processes.
+func (a *Answer) Fails(why string) {
+	for _, r := range []*verdict.Reason{&a.Time.Reason, &a.CPU.Reason} {
+		if r.Kind == verdict.TooFew {
+			r.Failed = why
+		}
+	}
+}
+
 // Led is an answer with one of its figures.
 type Led struct {
-	Answer
-	verdict.Figure
-	OfCPU bool
+	Answer Answer
+	Figure verdict.Figure
+	OfCPU  bool
 }
 
 // Led has the figure that the question asks for.
@@ -150,7 +163,7 @@ func (s Summary) Timed() (all []Led) {
 func (s Summary) measure() string {
 	by := map[bool]bool{}
 	for _, l := range s.Led() {
-		if l.Ratio > 0 {
+		if l.Figure.Ratio > 0 {
 			by[l.OfCPU] = true
 		}
 	}
@@ -164,11 +177,11 @@ func (s Summary) measure() string {
 }
 
 // Micro is by how many microseconds a call of the stack takes longer, by the ratio.
-func (l Led) Micro() float64 { return l.BaseNs * (l.Ratio - 1) / 1000 }
+func (l Led) Micro() float64 { return l.Figure.BaseNs * (l.Figure.Ratio - 1) / 1000 }
 
 // Paired returns the base's time times the ratio. StackNs, the mean of the stack's own times, has the noise that pairs
 // don't have.
-func (l Led) Paired() float64 { return cmp.Or(l.BaseNs*l.Ratio, l.StackNs) }
+func (l Led) Paired() float64 { return cmp.Or(l.Figure.BaseNs*l.Figure.Ratio, l.Figure.StackNs) }
 
 // Label is how sentences call a stack. Of the build of a stack it keeps what tables have room for.
 func Label(stack string) string {
@@ -234,8 +247,8 @@ func (s Summary) Of(stack string) []Answer {
 
 // ByRatio returns those about one stack that have a ratio, the lowest first.
 func ByRatio(all []Led, stack string) []Led {
-	own := slices.DeleteFunc(slices.Clone(all), func(l Led) bool { return l.Stack != stack || l.Ratio == 0 })
-	slices.SortStableFunc(own, func(a, b Led) int { return cmp.Compare(a.Ratio, b.Ratio) })
+	own := slices.DeleteFunc(slices.Clone(all), func(l Led) bool { return l.Answer.Stack != stack || l.Figure.Ratio == 0 })
+	slices.SortStableFunc(own, func(a, b Led) int { return cmp.Compare(a.Figure.Ratio, b.Figure.Ratio) })
 	return own
 }
 
@@ -258,12 +271,20 @@ func library(line string) bool {
 	return strings.Contains(name, "@")
 }
 
-// Hour says what kind of hour it was, if that changes sizes, by the figures of both CPU and time. It is empty if the
-// machine was quiet.
+// Hour says of a machine that was not quiet what a reader should make of the figures. It is empty if that is nothing.
 func (s Summary) Hour() string {
+	if said := s.Unrest(); said != "" {
+		return "on a noisy machine: " + said + ", so expect other ratios on a quiet one"
+	}
+	return ""
+}
+
+// Unrest is what may have changed sizes, by the figures of both CPU and time: what other programs used of the machine,
+// and how far the base varied. It is empty if the machine was quiet.
+func (s Summary) Unrest() string {
 	others, varied := 0.0, 0.0
 	for _, l := range slices.Concat(s.Led(), s.Timed()) {
-		others, varied = max(others, l.Others), max(varied, l.BaseVaried)
+		others, varied = max(others, l.Answer.Others), max(varied, l.Figure.BaseVaried)
 	}
 	var said []string
 	if others > verdict.BusyMachine {
@@ -275,10 +296,13 @@ func (s Summary) Hour() string {
 	case varied > restless:
 		said = append(said, fmt.Sprintf("%s's own time varied by %s", Label(s.Base), table.Percent(varied)))
 	}
-	if len(said) == 0 {
-		return ""
-	}
-	return "On a noisy machine: " + strings.Join(said, ", and ") + ", so expect other ratios on a quiet one."
+	return strings.Join(said, ", and ")
+}
+
+// unquiet tells whether the machine may have decided what a line says: other programs used much of it, or nothing is
+// decided and the base varied.
+func (l Led) unquiet() bool {
+	return l.Answer.Others > verdict.BusyMachine || l.Figure.Verdict == verdict.Undecided && l.Figure.BaseVaried > restless
 }
 
 // cpu is the heading of CPU time: servers elsewhere tell none.

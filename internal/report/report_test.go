@@ -90,6 +90,21 @@ func found() Summary {
 		}}
 }
 
+// Beside a ratio of stacks that send other JSON stands how it differs, on a terminal and on pages.
+func TestOtherJSON(t *testing.T) {
+	s := found()
+	const differs = "httpjsoniter sends other JSON than httpjson: request.left is 0, and httpjson leaves it out"
+	s.Answers[0].OtherJSON = differs
+	for _, detail := range []bool{false, true} {
+		var text strings.Builder
+		require.NoError(t, s.Text(&text, 100, false, detail))
+		require.Equal(t, 1, strings.Count(text.String(), "] "+differs[:60]), text.String())
+	}
+	var page strings.Builder
+	require.NoError(t, s.Markdown(&page))
+	require.Contains(t, page.String(), "] "+differs+".\n")
+}
+
 // TestNoCPU: where no process tells its CPU time, a summary has answers of time, and no heading or figure of CPU.
 func TestNoCPU(t *testing.T) {
 	s := found()
@@ -128,20 +143,24 @@ func TestSentences(t *testing.T) {
 	wide.Answers[0].Time.Ratio, wide.Answers[0].Time.Lo, wide.Answers[0].Time.Hi = 2.05, 1.2, 3.5
 	several.Answers[1].Stack = "drpc"
 	rate := planned.Answers[1]
-	rate.Does, rate.Wired = "1 kB of bytes, ordinary load", Wired{Callers: 100, Rate: 5000, Chosen: true}
+	rate.Does, rate.Calls = "1 kB of bytes, ordinary load", "1 kB of bytes"
+	rate.Wired = Wired{Callers: 100, Rate: 5000, Chosen: true}
 	rate.BaseLoad.Completed, rate.StackLoad.Completed = 1, 1
 	rate.Time, rate.CPU = verdict.Figure{}, rate.Time
 	planned.Answers = append(planned.Answers, rate)
-	at := func(does string) Summary {
+	at := func(does, calls string, beside ...Answer) Summary {
 		s, a := found(), rate
-		a.Does, a.Rate = does, 2000
-		s.Answers = append(s.Answers, a)
+		a.Does, a.Calls, a.Rate = does, calls, 2000
+		s.Answers = append(beside, a)
 		return s
 	}
 	busy := full.Answers[2]
-	busy.Does, busy.Time.Verdict = "small calls, saturated: 50 callers", verdict.Less
+	busy.Does, busy.Calls, busy.Time.Verdict = "small calls, saturated: 50 callers", "small calls", verdict.Less
 	busy.Time.Ratio, busy.Time.Lo, busy.Time.Hi = 0.8, 0.7, 0.9
 	full.Answers = append(slices.Clone(planned.Answers), busy)
+	twice := found()
+	twice.Answers = []Answer{busy}
+	twice.Answers[0].Time.Ratio, twice.Answers[0].Time.Lo, twice.Answers[0].Time.Hi = 0.4, 0.35, 0.5
 	same.Answers = append(same.Answers, busy)
 	same.Answers[4].Time.Verdict = verdict.Same
 	level, equal, unsized := found(), found(), found()
@@ -172,18 +191,18 @@ func TestSentences(t *testing.T) {
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
 		"a planned rate": {planned, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC uses 0.08 of a core less than JSON (0.07–0.09)."}},
-		"a rate that somebody typed": {at("2000 calls a second"),
+		"a rate that somebody typed": {at("2kB of bytes, 2e3 calls a second, TLS", ""),
 			[]string{"At 2,000 calls a second gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
-		"a rate that somebody typed among other flags": {at("2kB of bytes, 2e3 calls a second, TLS"), []string{
-			"At 2,000 calls a second (2kB of bytes, TLS) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
-		"a rate of the list": {at("small calls, 2,000 a second"), []string{
+		"a rate of an older result, among other workloads": {at("small, ordinary load", "", found().Answers[3]), []string{
+			"At 2,000 calls a second (small, ordinary load) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
+		"a rate of the list": {at("small calls, 2000 a second", "small calls"), []string{
 			"At 2,000 calls a second (small calls) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
-		"a rate that was found": {at("ordinary load, TLS"), []string{
-			"At 2,000 calls a second (ordinary load, TLS) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
 			"At 5,000 calls a second (1 kB of bytes) gRPC uses 0.08 of a core less than JSON (0.07–0.09). " +
-				"With the machine full (small calls, 50 callers) gRPC serves 1.25 times as many calls " +
-				"per second as JSON (1.11–1.43); its median latency is 50% higher."}},
+				"With the machine full (small calls, 50 callers) gRPC serves 25% more calls " +
+				"per second than JSON (11–43%); its median latency is 50% higher."}},
+		"a full machine that answers twice as many": {twice, []string{"With the machine full (small calls, 50 callers) " +
+			"gRPC serves 2.50 times as many calls per second as JSON (2.00–2.86); its median latency is 50% higher."}},
 		"as many calls": {same, []string{
 			"With the machine full (small calls, 50 callers) gRPC serves as many calls per second " +
 				"as JSON; its median latency is 50% higher."}},
@@ -201,10 +220,10 @@ func TestSentences(t *testing.T) {
 
 	s := found()
 	s.Answers[1].Time.BaseVaried, s.Answers[2].Time.BaseVaried = 0.25, 0
-	require.Equal(t, "On a noisy machine: other programs used up to 20% of it, "+
-		"so expect other ratios on a quiet one.", s.Hour())
+	require.Equal(t, "on a noisy machine: other programs used up to 20% of it, "+
+		"so expect other ratios on a quiet one", s.Hour())
 	s.Answers[0].Time.BaseVaried, s.Answers[2].Others = 0.26, 0.1
-	require.Equal(t, "On a noisy machine: JSON's own time varied by 26%, so expect other ratios on a quiet one.",
+	require.Equal(t, "on a noisy machine: JSON's own time varied by 26%, so expect other ratios on a quiet one",
 		s.Hour())
 	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())
@@ -214,8 +233,8 @@ func TestSentences(t *testing.T) {
 	s.Answers[1].Time.BaseVaried = 0
 	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
 	s.Answers[0].Time.NoiseFloor = 195.57
-	require.Equal(t, "On a noisy machine: JSON's own time varied by more than a factor of two, "+
-		"so expect other ratios on a quiet one.", s.Hour())
+	require.Equal(t, "on a noisy machine: JSON's own time varied by more than a factor of two, "+
+		"so expect other ratios on a quiet one", s.Hour())
 	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
 }
 
@@ -231,13 +250,15 @@ func TestResults(t *testing.T) {
 	const text = `gRPC and JSON over HTTP on X
 Warning: a warning.
 
-CPU per call, client and server      JSON    gRPC  gRPC/JSON (95% CI)  verdict  difference
-  mixed fields, 50 callers          20 µs   26 µs    1.30 (1.20–1.40)  more        +6.0 µs
+CPU per call, client and server      JSON    gRPC  gRPC/JSON (95% CI)  verdict   difference
+  mixed fields, 50 callers          20 µs   26 µs    1.30 (1.20–1.40)  more [1]     +6.0 µs
 Median latency
-  mixed fields, 50 callers         400 µs  600 µs    1.50 (1.45–1.55)  more        +200 µs
+  mixed fields, 50 callers         400 µs  600 µs    1.50 (1.45–1.55)  more         +200 µs
 Time per call, one caller
-  a small call, one core            40 µs   42 µs    1.05 (1.04–1.06)  more        +2.0 µs
-  1 kB of bytes                     80 µs   64 µs    0.80 (0.78–0.82)  less         −16 µs
+  a small call, one core            40 µs   42 µs    1.05 (1.04–1.06)  more         +2.0 µs
+  1 kB of bytes                     80 µs   64 µs    0.80 (0.78–0.82)  less          −16 µs
+[1] on a noisy machine: other programs used up to 20% of it, and JSON's own time varied by
+  37%, so expect other ratios on a quiet one.
 Not measured: a new connection, gRPC: 0 of 8.
 `
 	var b strings.Builder
@@ -248,20 +269,39 @@ Not measured: a new connection, gRPC: 0 of 8.
 	require.Contains(t, detailed, "| **p99 latency** |  |  |  |  |  |\n"+
 		"| mixed fields, 50 callers | 2000 µs | 3000 µs | 1.50 (1.45–1.65) | more |")
 
+	left := s.Answers[2]
+	left.Processes = verdict.Counts{Planned: 8, Counted: 12, Disturbed: 2, Miscounted: 1}
+	require.Len(t, left.line(cpuHeading).led.Notes(), 3)
+	require.Empty(t, left.line(waitHeading).led.Notes(), "which the line of the mean has")
+
 	s.Answers[2].Busy, s.Answers[2].Time.Reason = true, verdict.Reason{Kind: verdict.Disturbed}
 	require.Contains(t, s.Results(true).Markdown(), "| mixed fields, 50 callers | 400 µs | 600 µs | 1.50 (1.45–1.55) | "+
 		"undecided [1]", "on a busy machine nothing is decided")
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, false, false))
 	require.Regexp(t, `mixed fields, 50 callers +400 µs +600 µs +1.50 \(1.45–1.55\) +undecided \[1\]`, b.String())
-	require.Contains(t, b.String(), "\n[1] disturbed: in 0 of 0 processes ")
+	require.Contains(t, b.String(), "\n[1] on a noisy machine: other programs used up to 20% of it, and ")
+	require.NotContains(t, b.String(), "[2]", "one footnote for all lines")
 	s.Answers[2].Answer, s.Answers[0].Wired = verdict.Answer{Time: cpu}, Wired{Callers: 100, Rate: 20_000, Chosen: true}
-	s.Answers[0].Does, s.Answers[0].BaseLoad.Completed = "small, ordinary load", 1
+	s.Answers[0].Does, s.Answers[0].Calls, s.Answers[0].BaseLoad.Completed = "small, ordinary load", "small", 1
 	s.Answers[0].Time, s.Answers[0].CPU = verdict.Figure{}, s.Answers[0].Time
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, true, false))
 	require.Contains(t, b.String(), "\n  small, 20,000/s                  40 µs  42 µs    1.05 (1.04–1.06)  "+
 		"\x1b[33mmore\x1b[0m        +2.0 µs\n", "which is CPU")
+}
+
+// A report has MB/s of workloads that send much data, in the base's direction: more is better.
+func TestDataPerSecond(t *testing.T) {
+	s := found()
+	require.NotContains(t, s.Results(true).Markdown(), "Data per second")
+	s.Answers[1].Data, s.Answers[0].Data, s.Answers[0].Rate = 100_000, 30, 1000
+	const want = "| **Data per second, each way** |  |  |  |  |  |\n" +
+		"| 1 kB of bytes | 1,250 MB/s | 1,562 MB/s | 1.25 (1.22–1.28) | serves more |  |\n"
+	require.Contains(t, s.Results(true).Markdown(), want)
+	require.Equal(t, 2, strings.Count(s.Results(true).Markdown(), " MB/s "), "a planned rate has none")
+	require.NotContains(t, s.Results(false).Markdown(), "Data per second", "a terminal shows what decides")
+	require.Equal(t, "3.2 MB/s", megabytes(3.17e6))
 }
 
 // TestNarrow: in a narrow terminal the saving goes, then workloads wrap, and then each is a list. Nothing is wider, and
@@ -346,8 +386,8 @@ func TestBothPagesSayAll(t *testing.T) {
 	s.Notes, s.Environment = []string{"a note"}, []string{"cpu=X", "some.org/library@v1"}
 	s.Call = &Call{Method: "shop.v1.Orders/Get", Made: "1 sample", Bodies: []Body{
 		{Stack: "httpjson", Handler: &Share{Share: 0.62, Lo: 0.6, Hi: 0.64}}}}
-	said := append(append(s.Sentences(), s.Shares()...), s.Hour(), "alone were made in turns", "a warning.", "a note",
-		"cpu=X\n", "Libraries: some.org/library@v1.",
+	said := append(slices.Concat(s.Sentences(), s.Shares(), s.Service()), "alone were made in turns", "a warning.",
+		"a note", "cpu=X\n", "Libraries: some.org/library@v1.",
 		"Not checked: the weather.", "rpcbench run -out <mine>", "shop.v1.Orders/Get", "made of 1 sample.", "8 links")
 	for name, write := range map[string]func(io.Writer) error{"HTML": s.HTML, "Markdown": s.Markdown} {
 		var page strings.Builder

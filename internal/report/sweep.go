@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // Saturated is the value of an answer whose callers call as fast as they can, in a sweep over calls a second.
@@ -22,7 +23,7 @@ type Curve []Led
 // that were not kept, since fewer calls were made than the value says.
 func (s Summary) Curves() (all []Curve) {
 	for _, stack := range s.Stacks() {
-		if c := s.curve(stack).where(func(l Led) bool { return l.Kept() }); len(c) > 0 {
+		if c := s.curve(stack).where(func(l Led) bool { return l.Answer.Kept() }); len(c) > 0 {
 			all = append(all, c)
 		}
 	}
@@ -31,8 +32,10 @@ func (s Summary) Curves() (all []Curve) {
 
 // curve has the rates that were not kept, too.
 func (s Summary) curve(stack string) Curve {
-	c := Curve(s.Led()).where(func(l Led) bool { return l.Stack == stack && l.Ratio > 0 && l.amount() > 0 })
-	slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.amount(), b.amount()) })
+	c := Curve(s.Led()).where(func(l Led) bool {
+		return l.Answer.Stack == stack && l.Figure.Ratio > 0 && l.Answer.amount() > 0
+	})
+	slices.SortStableFunc(c, func(a, b Led) int { return cmp.Compare(a.Answer.amount(), b.Answer.amount()) })
 	return c
 }
 
@@ -63,6 +66,69 @@ func (s Summary) value(a Answer) string {
 		return "1 " + strings.TrimSuffix(s.Over, "s")
 	}
 	return a.Value + " " + s.Over
+}
+
+// step is what a stack, or the base, takes at a value of a sweep to what it takes at the first value.
+type step struct {
+	stack       string
+	at          Answer
+	cpu, served verdict.Figure
+}
+
+// steps are those of the base, as the first stack's processes have it, and of each stack.
+func (s Summary) steps() (all []step) {
+	for i, stack := range s.Stacks() {
+		own := s.Of(stack)
+		var base, stacks []step
+		for _, a := range own[1:] {
+			first := own[0]
+			b, o := step{stack: s.Base, at: a}, step{stack: stack, at: a}
+			if first.CPU.There() && a.CPU.There() {
+				b.cpu, o.cpu = verdict.Step(first.CPU, a.CPU)
+			}
+			if first.Many() && a.Many() {
+				of, to := verdict.Step(first.Time, a.Time)
+				b.served, o.served = of.Inverse(), to.Inverse()
+			}
+			if !first.sure() || !a.sure() {
+				for _, f := range []*verdict.Figure{&b.cpu, &b.served, &o.cpu, &o.served} {
+					f.Verdict = verdict.Undecided
+				}
+			}
+			base, stacks = append(base, b), append(stacks, o)
+		}
+		if i == 0 {
+			all = append(all, base...)
+		}
+		all = append(all, stacks...)
+	}
+	return slices.DeleteFunc(all, func(one step) bool { return one.cpu.Ratio == 0 && one.served.Ratio == 0 })
+}
+
+// sure tells whether figures of an answer may decide something.
+func (a Answer) sure() bool { return !a.Busy && a.Kept() && a.Processes.Counted >= verdict.Fewest }
+
+// Steps is the table of a sweep's values to its first one: whether a second connection pays, for one. It is nil if that
+// is not known.
+func (s Summary) Steps() *table.Table {
+	if s.Over == "" || len(s.Answers) == 0 {
+		return nil
+	}
+	ratio := func(of func(step) verdict.Figure) func(step) string {
+		return func(one step) string {
+			f := of(one)
+			if f.Ratio == 0 {
+				return ""
+			}
+			return table.Sized(f.Ratio, f.Lo, f.Hi) + " " + Says(f.Verdict)
+		}
+	}
+	return some(table.Fill(new(table.Table), s.steps(),
+		table.Words("compared with "+s.value(s.Answers[0]), func(one step) string {
+			return Label(one.stack) + ", " + s.value(one.at)
+		}),
+		table.Figures("CPU per call (95% CI)", ratio(func(one step) verdict.Figure { return one.cpu })),
+		table.Figures("calls per second (95% CI)", ratio(func(one step) verdict.Figure { return one.served }))).Filled())
 }
 
 // The picture of a sweep: the place of the lowest value, and of the ratios.
@@ -96,10 +162,11 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 		}
 	}
 	end := of.width - edge - room - beside
-	p := Picture{Title: first.title(), Width: of.width, Top: most - margin, Bottom: least + margin, Left: 60,
-		Right: end + margin, Upwards: true}
+	p := Picture{Title: cmp.Or(message(all), first.title()), Width: of.width, Top: most - margin, Bottom: least + margin,
+		Left: 60, Right: end + margin, Upwards: true}
 	p.Words = []Word{
-		{edge, p.Top - margin, fmt.Sprintf("Above ×1 %s takes more %s, below less.", stack, first.measure()), false},
+		{edge, p.Top - margin, fmt.Sprintf("Above ×1 %s takes more %s than %s, below less.", stack, first.measure(),
+			Label(first.Base)), false},
 		{edge, p.Bottom + 33, table.Line(first.Over), false}}
 	y := scale(lo, hi, least, most)
 	p.One, p.Levels = y(1), ticks(lo, hi, y)
@@ -110,8 +177,13 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 	}
 	name(p.Paths, end+beside, room, p.Bottom)
 	p.Height = p.Bottom + 38
-	const read = "With 95% intervals. Hollow: undecided, for example within the noise floor. Both axes are logarithmic."
-	for _, said := range append(captions(machines), read) {
+	said := append(captions(machines), "With 95% intervals. Hollow: undecided, with the noise floor in grey. "+
+		"Both axes are logarithmic.")
+	if p.Break() > 0 {
+		said = append(said, "Saturated is not the same work for both: each caller calls again at once, so the faster "+
+			"stack answers more calls.")
+	}
+	for _, said := range said {
 		for line := range strings.Lines(table.Wrap(said, (of.width-2*edge)/letter)) {
 			p.Height += 16
 			p.Words = append(p.Words, Word{edge, p.Height, strings.TrimSpace(line), false})
@@ -121,9 +193,52 @@ func (of layout) curves(machines []Machine, lo, hi float64) Picture {
 	return p
 }
 
+// message says what curves have in common where their ends are decided: less or more at the last values, and the
+// contrary at the first ones of some. It is empty if they have nothing in common.
+func message(all []series) string {
+	var contrary []string
+	var end Led
+	for i, c := range all {
+		decided := c.where(func(l Led) bool {
+			return l.decided() && l.OfCPU == all[0].Curve[0].OfCPU && l.Figure.Verdict != verdict.Same
+		})
+		if len(decided) == 0 || i > 0 && (decided[len(decided)-1].Figure.Verdict != end.Figure.Verdict ||
+			c.Curve[0].Answer.Stack != end.Answer.Stack) {
+			return ""
+		}
+		first, last := decided[0], decided[len(decided)-1]
+		if end = last; last.Answer.Value != c.Curve[len(c.Curve)-1].Answer.Value {
+			return ""
+		}
+		if first.Figure.Verdict != last.Figure.Verdict {
+			contrary = append(contrary, c.Name)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	few, at := "few "+all[0].Over, " at many "+all[0].Over
+	if all[0].Over == "calls a second" {
+		few, at = "low rates", " at high rates"
+	}
+	if end.Answer.Value == Saturated {
+		at = " when " + Saturated
+	}
+	said := fmt.Sprintf("%s uses %s %s than %s", Label(end.Answer.Stack), end.Figure.Verdict,
+		map[bool]string{true: "CPU", false: "time"}[end.OfCPU], Label(all[0].Base))
+	if len(contrary) == 0 {
+		return said + at
+	}
+	other := map[verdict.Verdict]string{verdict.Less: "more", verdict.More: "less"}[end.Figure.Verdict]
+	if said += at + ", and " + other + " at " + few; len(contrary) < len(all) {
+		said += " (" + listed(contrary, " and ") + ")"
+	}
+	return said
+}
+
 // label is the run's name, the stack's, or both where there are several of both.
 func (s series) label() string {
-	switch stack := Label(s.Curve[0].Stack); {
+	switch stack := Label(s.Curve[0].Answer.Stack); {
 	case s.Name == "":
 		return stack
 	case len(s.Stacks()) > 1:
@@ -137,7 +252,7 @@ func along(all []series, end int) (x func(amount float64) float64, ticks []Tick)
 	var values []float64
 	for _, c := range all {
 		for _, a := range c.Curve {
-			values = append(values, a.amount())
+			values = append(values, a.Answer.amount())
 		}
 	}
 	slices.Sort(values)
@@ -183,12 +298,13 @@ func (p Picture) Break() float64 {
 func (s series) path(n int, x, y func(float64) float64) *Path {
 	path := &Path{Label: s.label(), Second: n%2 == 1}
 	for i, a := range s.Curve {
-		d := a.dot(y)
-		d.X, d.Tone, d.Title = x(a.amount()), "", table.Line(s.value(a.Answer)+": "+d.Title)
+		d := dot(a.Figure, y)
+		d.X, d.Tone, d.Title = x(a.Answer.amount()), "", table.Line(s.value(a.Answer)+": "+d.Title)
+		d.FloorLo, d.FloorWidth = math.Round(10*(d.FloorLo+d.FloorWidth))/10, math.Abs(d.FloorWidth) // as ratios go upwards
 		switch {
 		case i == 0:
 			path.Drawn = fmt.Sprintf("M%g %g", d.X, d.At)
-		case a.Value == Saturated:
+		case a.Answer.Value == Saturated:
 			path.Dashed = fmt.Sprintf("M%g %gL%g %g", path.Dots[i-1].X, path.Dots[i-1].At, d.X, d.At)
 		default:
 			path.Drawn += fmt.Sprintf("L%g %g", d.X, d.At)

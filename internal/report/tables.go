@@ -140,19 +140,19 @@ func (s Summary) Counts() *table.Table {
 // Floors is the table of what the verdicts rest on.
 func (s Summary) Floors() *table.Table {
 	known := func(of func(Led) string) func(Led) string {
-		return func(l Led) string { return table.Known(l.Ratio, of(l)) }
+		return func(l Led) string { return table.Known(l.Figure.Ratio, of(l)) }
 	}
 	return table.Fill(new(table.Table), s.Timed(),
-		table.Words("workload", func(l Led) string { return l.does() }),
-		table.Words("stack", func(l Led) string { return Label(l.Stack) }),
+		table.Words("workload", func(l Led) string { return l.Answer.does() }),
+		table.Words("stack", func(l Led) string { return Label(l.Answer.Stack) }),
 		table.Figures("processes", func(l Led) string {
-			return fmt.Sprintf("%d of %d", l.Processes.Counted, l.Processes.Planned)
+			return fmt.Sprintf("%d of %d", l.Answer.Processes.Counted, l.Answer.Processes.Planned)
 		}),
-		table.Figures("GOMAXPROCS", func(l Led) string { return fmt.Sprint(l.GOMAXPROCS) }),
-		table.Figures("on one side of 1", known(func(l Led) string { return fmt.Sprint(l.OnOneSide) })),
-		table.Figures(Label(s.Base)+" varied by", known(func(l Led) string { return table.Spread(l.BaseVaried) })),
-		table.Figures("two copies differ by up to", known(func(l Led) string { return table.Spread(l.CopyDiffers) })),
-		table.Figures("noise floor", known(func(l Led) string { return table.Spread(l.NoiseFloor) })),
-		table.Figures("other programs used", func(l Led) string { return others(l.Others) }),
-		table.Lines(Label(s.Base)+" over time", func(l Led) string { return points(l.BasesNs) }))
+		table.Figures("GOMAXPROCS", func(l Led) string { return fmt.Sprint(l.Answer.GOMAXPROCS) }),
+		table.Figures("on one side of 1", known(func(l Led) string { return fmt.Sprint(l.Figure.OnOneSide) })),
+		table.Figures(Label(s.Base)+" varied by", known(func(l Led) string { return table.Spread(l.Figure.BaseVaried) })),
+		table.Figures("two copies differ by up to", known(func(l Led) string { return table.Spread(l.Figure.CopyDiffers) })),
+		table.Figures("noise floor", known(func(l Led) string { return table.Spread(l.Figure.NoiseFloor) })),
+		table.Figures("other programs used", func(l Led) string { return others(l.Answer.Others) }),
+		table.Lines(Label(s.Base)+" over time", func(l Led) string { return points(l.Figure.BasesNs) }))
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
@@ -36,6 +35,9 @@ func Because(r verdict.Reason) string {
 		said := fmt.Sprintf("%d of %d processes count, and a verdict needs %.0f", r.Processes, r.Of, r.Needed)
 		if r.Miscounted > 0 {
 			said += fmt.Sprintf("; in %d the calls under way were not those of the callers", r.Miscounted)
+		}
+		if r.Failed != "" {
+			said += ": " + r.Failed
 		}
 		return said
 	case verdict.TwoStates:
@@ -90,38 +92,40 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f%%", 100*share)
 }
 
-// Said is the verdict with what belongs behind it: what was measured where that is not all, and what others used.
-func (l Led) Said() string {
-	said, n := []string{string(l.Verdict)}, l.Processes
-	if why := Because(l.Reason); why != "" {
-		said[0] += ": " + why
+// Notes are what belongs behind a verdict: why there is none, what was measured where that is not all, and what others
+// used.
+func (l Led) Notes() (all []string) {
+	f, n := l.Figure, l.Answer.Processes
+	if n.Counted == 0 {
+		return []string{"not measured"}
 	}
-	if l.Verdict == verdict.Same && l.Margin > 0 {
-		said[0] += fmt.Sprintf(" within %.3g%%", 100*l.Margin)
+	if why := Because(f.Reason); why != "" {
+		all = append(all, why)
+	}
+	if f.Verdict == verdict.Same && f.Margin > 0 {
+		all = append(all, fmt.Sprintf("same within %.3g%%", 100*f.Margin))
 	}
 	switch {
-	case n.Counted == 0:
-		return "not measured"
-	case l.Verdict == verdict.Undecided:
+	case f.Verdict == verdict.Undecided:
 	case n.Disturbed > 0:
-		said = append(said, fmt.Sprintf("all %d processes that count; %d left out, as other programs left them too few cores",
+		all = append(all, fmt.Sprintf("all %d processes that count; %d left out, as other programs left them too few cores",
 			n.Counted, n.Disturbed))
 	case n.OneCore > 0:
-		said = append(said, fmt.Sprintf("all %d processes that count; %d left out that had one core", n.Counted, n.OneCore))
+		all = append(all, fmt.Sprintf("all %d processes that count; %d left out that had one core", n.Counted, n.OneCore))
 	case n.Counted < n.Planned:
-		said = append(said, fmt.Sprintf("%d of %d processes", n.Counted, n.Planned))
+		all = append(all, fmt.Sprintf("%d of %d processes", n.Counted, n.Planned))
 	}
-	if n.Miscounted > 0 && l.Reason.Miscounted == 0 {
-		said = append(said, fmt.Sprintf("%d left out, whose calls under way were not those of the callers", n.Miscounted))
+	if n.Miscounted > 0 && f.Reason.Miscounted == 0 {
+		all = append(all, fmt.Sprintf("%d left out, whose calls under way were not those of the callers", n.Miscounted))
 	}
 	if n.NoSecond > 0 && !l.OfCPU {
-		said = append(said, fmt.Sprintf("%d of %d had no second core to themselves", n.NoSecond, n.Counted))
+		all = append(all, fmt.Sprintf("%d of %d had no second core to themselves", n.NoSecond, n.Counted))
 	}
-	if l.Others > verdict.BusyMachine && !l.Busy {
-		said = append(said, fmt.Sprintf("other programs used %.0f%% of the machine, and the size is another on an "+
-			"idle one", 100*l.Others))
+	if l.Answer.Others > verdict.BusyMachine && !l.Answer.Busy {
+		all = append(all, fmt.Sprintf("other programs used %.0f%% of the machine, and the size is another on an idle one",
+			100*l.Answer.Others))
 	}
-	return strings.Join(said, "; ")
+	return all
 }
 
 // Unchecked are the conditions that some records don't tell, each once. Older results have them in words.

@@ -23,6 +23,8 @@ func TestBecause(t *testing.T) {
 			Kind: verdict.Crowded, Found: 1.86, Needed: 1.92},
 		"0 of 8 processes count, and a verdict needs 6; in 8 the calls under way were not those of the callers": {
 			Kind: verdict.TooFew, Of: 8, Needed: 6, Miscounted: 8},
+		"0 of 8 processes count, and a verdict needs 6: x hangs: a call had not returned after 33s": {
+			Kind: verdict.TooFew, Of: 8, Needed: 6, Failed: "x hangs: a call had not returned after 33s"},
 		"5 of 8 processes count, and a verdict needs 6": {Kind: verdict.TooFew, Processes: 5, Of: 8, Needed: 6},
 		"5 processes count, and a verdict needs 6; 3 had one core only": {Kind: verdict.TooFew, Processes: 5, Of: 8,
 			OneCore: 3, Needed: 6},
@@ -43,40 +45,42 @@ func TestBecause(t *testing.T) {
 	}
 }
 
-// A verdict has behind it what was measured where that is not all, and what other programs used.
-func TestSaid(t *testing.T) {
+// A verdict has behind it why there is none, what was measured where that is not all, and what other programs used.
+func TestNotes(t *testing.T) {
 	more, few := verdict.Figure{Verdict: verdict.More}, verdict.Reason{Kind: "why"}
-	for want, l := range map[string]Led{
-		"not measured":           {Figure: more},
-		"more":                   {Figure: more, Answer: processed(8, verdict.Counts{Counted: 8})},
-		"more; 7 of 8 processes": {Figure: more, Answer: processed(8, verdict.Counts{Counted: 7})},
-		"more; all 6 processes that count; 2 left out that had one core": {Figure: more,
-			Answer: processed(8, verdict.Counts{Counted: 6, OneCore: 2})},
-		"more; all 12 processes that count; 2 left out, as other programs left them too few cores": {Figure: more,
-			Answer: processed(8, verdict.Counts{Counted: 12, Disturbed: 2})},
-		"more; 6 of 8 processes; 2 left out, whose calls under way were not those of the callers": {Figure: more,
-			Answer: processed(8, verdict.Counts{Counted: 6, Miscounted: 2})},
-		"undecided: why; 6 left out, whose calls under way were not those of the callers": {
-			Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few}, OfCPU: true,
-			Answer: processed(8, verdict.Counts{Counted: 2, Miscounted: 6})},
-		"same within 5%": {Figure: verdict.Figure{Verdict: verdict.Same, Margin: 0.05},
-			Answer: processed(8, verdict.Counts{Counted: 8})},
-		"undecided: why; 5 of 8 had no second core to themselves": {
-			Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few},
-			Answer: processed(8, verdict.Counts{Counted: 8, NoSecond: 5})},
-		"undecided: why": {Figure: verdict.Figure{Verdict: verdict.Undecided, Reason: few}, OfCPU: true,
-			Answer: processed(8, verdict.Counts{Counted: 8, NoSecond: 5})},
+	why := verdict.Figure{Verdict: verdict.Undecided, Reason: few}
+	for _, c := range []struct {
+		of    verdict.Figure
+		ofCPU bool
+		n     verdict.Counts
+		want  []string
+	}{
+		{more, false, verdict.Counts{}, []string{"not measured"}},
+		{more, false, verdict.Counts{Counted: 8}, nil},
+		{more, false, verdict.Counts{Counted: 7}, []string{"7 of 8 processes"}},
+		{more, false, verdict.Counts{Counted: 6, OneCore: 2},
+			[]string{"all 6 processes that count; 2 left out that had one core"}},
+		{more, false, verdict.Counts{Counted: 12, Disturbed: 2},
+			[]string{"all 12 processes that count; 2 left out, as other programs left them too few cores"}},
+		{more, false, verdict.Counts{Counted: 6, Miscounted: 2},
+			[]string{"6 of 8 processes", "2 left out, whose calls under way were not those of the callers"}},
+		{why, true, verdict.Counts{Counted: 2, Miscounted: 6},
+			[]string{"why", "6 left out, whose calls under way were not those of the callers"}},
+		{verdict.Figure{Verdict: verdict.Same, Margin: 0.05}, false, verdict.Counts{Counted: 8},
+			[]string{"same within 5%"}},
+		{why, false, verdict.Counts{Counted: 8, NoSecond: 5}, []string{"why", "5 of 8 had no second core to themselves"}},
+		{why, true, verdict.Counts{Counted: 8, NoSecond: 5}, []string{"why"}},
 	} {
-		require.Equal(t, want, l.Said())
+		require.Equal(t, c.want, Led{Figure: c.of, OfCPU: c.ofCPU, Answer: processed(8, c.n)}.Notes())
 	}
 	others := Led{Figure: more, Answer: processed(8, verdict.Counts{Counted: 8})}
-	others.Others = 0.1
-	require.Equal(t, "more", others.Said())
-	others.Others = 0.2
-	require.Equal(t, "more; other programs used 20% of the machine, and the size is another on an idle one",
-		others.Said())
-	others.Busy = true
-	require.Equal(t, "more", others.Said(), "the reason says it")
+	others.Answer.Others = 0.1
+	require.Empty(t, others.Notes())
+	others.Answer.Others = 0.2
+	require.Equal(t, []string{"other programs used 20% of the machine, and the size is another on an idle one"},
+		others.Notes())
+	others.Answer.Busy = true
+	require.Empty(t, others.Notes(), "the reason says it")
 
 	require.Equal(t, []string{"undecided", "undecided", "less", "more", "same"}, []string{Says(""), Says("faster"),
 		Says(verdict.Less), Says(verdict.More), Says(verdict.Same)})

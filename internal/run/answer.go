@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +54,8 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 		if failed = cmp.Or(failed, s.Save(out), s.Write(out)); failed != nil { // a full disk fails all in one way
 			err, page = errors.Join(err, failed), ""
 		}
+	case f.hung:
+		err = fmt.Errorf("%w: see %s", err, out)
 	case !strings.Contains(s.Raw, "\nBenchmark"): // else processes have measured, of which none counts
 		err = errors.Join(err, os.RemoveAll(out))
 	}
@@ -83,7 +87,10 @@ func takes(p plan.Plan) []time.Duration {
 	return []time.Duration{p.Links().Takes(), looking, all.Takes(), plan.CountTakes(all), describing}
 }
 
-const rawFile = "bench.txt" // has a row for each arm of each process, as go test -bench prints them
+const (
+	rawFile  = "bench.txt"      // has a row for each arm of each process, as go test -bench prints them
+	hangFile = "goroutines.txt" // has what goroutines did of which a stack hung
+)
 
 // measure looks for the rates, measures, counts and describes. It keeps each process in bench.txt, and the summary so
 // far, so that a run can be reported however it ends. With an error comes what was found before it.
@@ -102,16 +109,23 @@ func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, cloc
 		return f, fmt.Errorf("run: %w", err)
 	}
 	all := p.Campaign(l.Of, f.rates)
-	f.comparisons = all.Comparisons
+	f.comparisons, f.otherJSON = all.Comparisons, otherJSON(ctx, p, 20*time.Second)
 	all.Show = clock.Part()
 	all.Kept = func(one *versus.Comparison, r timing.Record) error {
 		return errors.Join(keep(raw, one, r), f.summary(p).Save(out))
+	}
+	all.Hung = func(what, goroutines string) error {
+		f.hung = true
+		return note(filepath.Join(out, hangFile), what+"\n\n"+goroutines+"\n\n")
 	}
 	all.Say = func(line string) error {
 		_, failed := fmt.Fprintf(raw, "# %s\n", line)
 		return errors.Join(failed, clock.Say(line))
 	}
-	if err = all.Run(ctx); err == nil {
+	for _, stack := range slices.Sorted(maps.Keys(f.otherJSON)) {
+		err = errors.Join(err, all.Say(f.otherJSON[stack]))
+	}
+	if err = cmp.Or(err, all.Run(ctx)); err == nil {
 		if counting := clock.Part(); p.Servers == nil { // servers elsewhere count nothing
 			f.facts = plan.Count(ctx, all, l.Of, counting)
 		}
@@ -120,6 +134,16 @@ func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, cloc
 		err = f.describe(ctx, p, clock.Part())
 	}
 	return f.ended(ctx, p, all, err)
+}
+
+// note adds a text to a file.
+func note(file, text string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // ended adds what of the plan there is no figure of. An interruption is the cause of all else that failed.

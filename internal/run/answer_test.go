@@ -1,7 +1,6 @@
 package run
 
 import (
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -53,7 +53,7 @@ func TestRowsOfADisturbedProcess(t *testing.T) {
 		require.NoError(t, keep(&rows, &one, timing.Record{}))
 		require.Equal(t, 3, strings.Count(rows.String(), "\t7 layout"))
 		require.Equal(t, one.Disturbed(one.Found[0]), strings.Contains(rows.String(), "\t1 disturbed"), rows.String())
-		if runtime.NumCPU() == cpu.Count() {
+		if environ.Cores() == float64(cpu.Count()) {
 			require.Equal(t, others > 0.5, one.Disturbed(one.Found[0]))
 		}
 	}

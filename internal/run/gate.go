@@ -33,7 +33,7 @@ func (g gate) judge(s report.Summary, chosen bool, skipped []string) (said strin
 		lines, over, blind = g.times(s.Answers)
 	}
 	for _, a := range s.Answers {
-		if g > 0 && a.Led().Ratio == 0 {
+		if g > 0 && a.Led().Figure.Ratio == 0 {
 			none = append(none, a.Does+", "+a.Stack)
 		}
 	}
@@ -55,30 +55,29 @@ func (g gate) judge(s report.Summary, chosen bool, skipped []string) (said strin
 	return said + shell.Step(s, said), err
 }
 
-// times says of each answer whether it is above the gate: by the lower end of its interval, and beyond the noise floor.
+// times says of each answer whether it is above the gate: by an interval that lies above it and beyond the noise floor.
 // Each line has the least ratio that would have been. Before them stands what is too imprecise for twice the excess,
 // with what would let the gate see that.
 func (g gate) times(answers []report.Answer) (lines, over, blind []string) {
 	for _, a := range answers {
-		a := a.Led()
-		name := a.Does + ", " + a.Stack
+		f, name := a.Led().Figure, a.Does+", "+a.Stack
 		if a.Busy {
-			lines = append(lines, "gate: "+name+": "+report.Because(a.Reason))
+			lines = append(lines, "gate: "+name+": "+report.Because(f.Reason))
 			blind = append(blind, name+": give it a machine that does nothing else")
 			continue
 		}
-		if a.Ratio == 0 {
+		if f.Ratio == 0 {
 			lines = append(lines, "gate: "+name+" was not measured")
 			continue
 		}
-		said, verdict := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, a.Ratio, a.Lo, a.Hi), "not decided to be above"
-		least := g.least(a.Figure, 1)
-		if a.Lo > float64(g) && a.Ratio > 1+a.NoiseFloor {
-			verdict, over = "above", append(over, said)
+		said, is := fmt.Sprintf("%s: %.3f (%.3f–%.3f)", name, f.Ratio, f.Lo, f.Hi), "not decided to be above"
+		least := g.least(f, 1)
+		if f.Interval().At(0, float64(g)) == verdict.Above {
+			is, over = "above", append(over, said)
 		} else if !g.sees(least) {
-			blind = append(blind, name+": give it "+g.more(a.Figure))
+			blind = append(blind, name+": give it "+g.more(f))
 		}
-		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, verdict, float64(g), least))
+		lines = append(lines, fmt.Sprintf("gate: %s is %s %v; it fires from %.3f on", said, is, float64(g), least))
 	}
 	if len(blind) > 0 {
 		lines = slices.Insert(lines, 0, fmt.Sprintf("gate: not decided: it could not have seen %.4g, which is twice the "+
@@ -94,7 +93,7 @@ func (g gate) sees(least float64) bool { return least-1 <= 2*(float64(g)-1) }
 // of the time, and the machine moves as it did.
 func (g gate) least(f verdict.Figure, times float64) float64 {
 	floor := verdict.Floor(f.CopyDiffers/math.Sqrt(times), f.BaseVaried)
-	return max(float64(g)*math.Pow(f.Hi/f.Lo, 0.5/math.Sqrt(times)), 1+floor)
+	return max(float64(g), 1+floor) * math.Pow(f.Hi/f.Lo, 0.5/math.Sqrt(times))
 }
 
 // more is what would let the gate see.

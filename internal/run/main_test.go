@@ -19,22 +19,31 @@ import (
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
 
-import ()
-
 // TestMain is also the processes that run starts.
 func TestMain(m *testing.M) {
 	if testkit.Answer(knownAnswer) {
 		return
 	}
+	if patience, err := time.ParseDuration(os.Getenv(patienceEnv)); err == nil {
+		child.Patience = patience
+	}
 	jobs := map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
 		child.Counts: versus.Counting()}
-	switch done, err := child.Serve(os.Stdin, os.Stdout, child.List(stacks.All()), jobs); {
+	switch done, err := child.Serve(os.Stdin, os.Stdout, child.List(append(stacks.All(), hanging()...)), jobs); {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	case !done:
 		os.Exit(m.Run())
 	}
+}
+
+const patienceEnv = "RPCBENCH_TEST_PATIENCE" // of children
+
+// hanging are stacks that never return, not even when their process ends.
+func hanging() []rpcbench.Stack {
+	return []rpcbench.Stack{testkit.Hanging(rawtcp.New(), "hangs.both", nil, true, true),
+		testkit.Hanging(rawtcp.New(), "hangs.close", nil, false, true)}
 }
 
 // question is what a child is asked, whatever its job.

@@ -26,9 +26,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 )
 
-// call describes the method that the stacks of a run serve: sizes, the time of their codecs, and what a handler takes
-// of calls. nil is create-user.
-func call(ctx context.Context, p plan.Plan) (call *report.Call, warnings []string, err error) {
+// here names the base, and the stacks that are compared with it without a build: this program has them.
+func here(p plan.Plan) []string {
 	names := []string{p.Base()}
 	for _, c := range p.Compared[1:] {
 		if c.Build == "" {
@@ -40,7 +39,38 @@ func call(ctx context.Context, p plan.Plan) (call *report.Call, warnings []strin
 			names = append(names, name)
 		}
 	}
-	all, err := p.Find(names...)
+	return names
+}
+
+// otherJSON says how the JSON of stacks differs from the base's, by their names: libraries that encode the same structs
+// may write another. A stack that can't be asked, or doesn't answer within limit, has its measurements to say why.
+func otherJSON(ctx context.Context, p plan.Plan, limit time.Duration) map[string]string {
+	all, err := p.Find(here(p)...)
+	if err != nil { // a base with a build
+		return nil
+	}
+	said := make(chan map[string]string, 1)
+	go func() {
+		differs := map[string]string{}
+		for _, s := range all[1:] {
+			if other, err := workload.OtherJSON(ctx, all[0], s); err == nil && other != "" {
+				differs[s.Name] = other
+			}
+		}
+		said <- differs
+	}()
+	select {
+	case differs := <-said:
+		return differs
+	case <-time.After(limit):
+		return nil
+	}
+}
+
+// call describes the method that the stacks of a run serve: sizes, the time of their codecs, and what a handler takes
+// of calls. nil is create-user.
+func call(ctx context.Context, p plan.Plan) (call *report.Call, warnings []string, err error) {
+	all, err := p.Find(here(p)...)
 	if p.Compared[0].Build != "" || p.Stacks[0].Method == "" {
 		return nil, nil, nil // another build has other messages, and a user has none of one's own
 	}

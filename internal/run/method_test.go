@@ -14,6 +14,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/httpjsoniter"
+	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/plan"
@@ -162,6 +164,36 @@ func TestNoShareOfNoTime(t *testing.T) {
 	share, err := shareOf(some, some)
 	require.NoError(t, err)
 	require.Equal(t, 1.0, share.Share)
+}
+
+// What stacks send as JSON is compared before anything is measured, and stands beside their ratio. A stack that hangs
+// meanwhile has no part in it.
+func TestOtherJSON(t *testing.T) {
+	type order struct {
+		Left int `json:"left,omitzero"`
+	}
+	m := rpcbench.Method[order, order]{Name: "shop.v1.Orders/Put", Requests: []*order{{}}, Replies: []*order{{Left: 1}},
+		Equal: func(want, got *order) bool { return *want == *got }}
+	p := plan.Plan{Program: programOf([]rpcbench.Stack{httpjson.Of(m), httpjsoniter.Of(m)}),
+		Compared: plan.Contestants{plan.Of("httpjson"), plan.Of("httpjsoniter")}}
+	want := map[string]string{
+		"httpjsoniter": "httpjsoniter sends other JSON than httpjson: request.left is 0, and httpjson leaves it out"}
+	require.Equal(t, want, otherJSON(t.Context(), p, time.Minute))
+
+	one := &versus.Comparison{Spec: versus.Spec{Arms: []string{"httpjson", "httpjson", "httpjsoniter"}}}
+	s := findings{comparisons: []*versus.Comparison{one}, otherJSON: want}.summary(p)
+	require.Equal(t, want["httpjsoniter"], s.Answers[0].OtherJSON)
+
+	release := make(chan struct{})
+	defer close(release)
+	dial := p.Stacks[1].Dial
+	p.Stacks[1].Dial = func(c rpcbench.ClientConfig) (rpcbench.Client, error) {
+		<-release
+		return dial(c)
+	}
+	require.Empty(t, otherJSON(t.Context(), p, time.Millisecond))
+	p.Compared[0].Build = "go1.26.8"
+	require.Empty(t, otherJSON(t.Context(), p, time.Minute), "a program that this one isn't")
 }
 
 // JSON that is converted for its handler has a row of its own for another codec too.

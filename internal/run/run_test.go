@@ -149,7 +149,7 @@ func TestSummary(t *testing.T) {
 		for i := range n {
 			all = append(all, verdict.Process{
 				Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-				Ratios: verdict.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
+				Time: verdict.Ratios{Copy: 1, Ratio: 2}, Others: others * float64(i)})
 		}
 		return all
 	}
@@ -163,15 +163,16 @@ func TestSummary(t *testing.T) {
 		ratio   float64
 		warning string
 	}{
-		{"a quiet machine", processes(8, 0.025), "more", 2, ""},
-		{"two processes of eight", processes(2, 0), "undecided: 2 of 8 processes count, and a verdict needs 6", 2, ""},
-		{"one of eight", processes(1, 0), "undecided: 1 of 8 processes count, and a verdict needs 6", 0, ""},
+		{"a quiet machine", processes(8, 0.025), "", 2, ""},
+		{"two processes of eight", processes(2, 0), "2 of 8 processes count, and a verdict needs 6", 2, ""},
+		{"one of eight", processes(1, 0), "1 of 8 processes count, and a verdict needs 6", 0, ""},
 		{"nothing", nil, "not measured", 0, ""},
-		{"something else runs", processes(8, 0.086), "more", 2, "other programs used 30% of the machine"},
+		{"something else runs", processes(8, 0.086), "", 2, "other programs used 30% of the machine"},
 	} {
 		one := versus.Comparison{Spec: p.Spec(w, plan.Of("x")), Found: test.found}
 		s := findings{comparisons: []*versus.Comparison{&one}}.summary(p)
-		require.Equal(t, test.said, s.Answers[0].Led().Said(), test.why)
+		require.Equal(t, test.said, strings.Join(s.Answers[0].Led().Notes(), "; "), test.why)
+		require.Equal(t, test.said == "", s.Answers[0].Led().Figure.Verdict == verdict.More, test.why)
 		require.InDelta(t, test.ratio, s.Answers[0].Time.Ratio, 1e-9, test.why)
 		require.Contains(t, strings.Join(s.Warnings, "\n"), test.warning, test.why)
 		require.Equal(t, test.warning == "", s.Warnings == nil, test.why)
@@ -184,7 +185,7 @@ func TestSummary(t *testing.T) {
 	require.Nil(t, s.Warnings, "the first line says it")
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
-	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "\n"+s.Hour()+"\n")
+	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "] "+s.Hour()+".\n")
 	require.True(t, strings.HasSuffix(said.String(), "\nReport: "+filepath.Join("mine", "report.html")+"\n"))
 }
 
@@ -194,7 +195,7 @@ func TestOneCallerTellsCores(t *testing.T) {
 	for i := range 8 {
 		cores := []float64{1.1, 1}[i/6] // two of eight had one
 		found = append(found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Ratios: verdict.Ratios{Copy: 1, Ratio: 2}})
+			CPUNs: [3]float64{1000 * cores, 1000 * cores}, Time: verdict.Ratios{Copy: 1, Ratio: 2}})
 	}
 	for leftOut, all := range map[int][]versus.Spec{
 		2: {{}, {Workload: workload.Workload{Callers: 1}}, {Workload: workload.Workload{TLS: true, Headers: true}}},
@@ -246,14 +247,14 @@ func TestNoCPUIsTold(t *testing.T) {
 		Callers: 4}}}
 	for i := range 8 {
 		one.Found = append(one.Found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
-			Ratios: verdict.Ratios{Copy: 1, Ratio: 2}})
+			Time: verdict.Ratios{Copy: 1, Ratio: 2}})
 	}
 	s := findings{comparisons: []*versus.Comparison{&one}}.summary(
 		plan.Plan{Compared: plan.Contestants{{Stack: "a"}}, Processes: 8})
-	require.InEpsilon(t, 2, s.Answers[0].Led().Ratio, 1e-9)
+	require.InEpsilon(t, 2, s.Answers[0].Led().Figure.Ratio, 1e-9)
 	var said strings.Builder
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
-	require.Contains(t, said.String(), "b serves 0.50 times as many calls per second as a")
+	require.Contains(t, said.String(), "b serves 50% fewer calls per second than a")
 	require.NotContains(t, said.String(), "CPU ")
 }
 

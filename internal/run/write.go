@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/plan"
@@ -32,14 +33,17 @@ func heading(p plan.Plan, l plan.Programs) string {
 // keep writes a process as rows that benchstat reads, one for each arm.
 func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 	p, arms, procs := one.Found[len(one.Found)-1], one.Spec.Arms, ""
-	if n := cmp.Or(one.Spec.Procs, runtime.NumCPU()); n > 1 {
+	if n := cmp.Or(one.Spec.Procs, environ.Procs()); n > 1 {
 		procs = fmt.Sprintf("-%d", n)
 	}
 	named := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
 	if one.Halved() {                                                                 // rows of the whole rate stand above
 		procs = fmt.Sprintf("/rate=%v", one.Spec.Workload.Rate) + procs
 	}
-	disturbed := 0.0
+	disturbed, data := 0.0, 0.0
+	if one.Spec.Workload.Rate == 0 {
+		data = float64(one.Spec.Workload.Data())
+	}
 	if one.Disturbed(p) {
 		disturbed = 1
 	}
@@ -55,10 +59,10 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			value float64
 			unit  string
 		}{
-			{[]float64{0, p.Copy, p.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.ToCopy}[arm], "copy-ratio"},
+			{[]float64{0, p.Time.Copy, p.Time.Ratio}[arm], "base-ratio"}, {[]float64{0, 0, p.Time.ToCopy}[arm], "copy-ratio"},
 			{[]float64{0, p.CPU.Copy, p.CPU.Ratio}[arm], "cpu-ratio"}, {[]float64{0, 0, p.CPU.ToCopy}[arm], "cpu-copy-ratio"},
 			{p.ServerNs[arm], "server-cpu-ns/op"},
-			{p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
+			{1e3 * data / p.Ns[arm], "MB/s"}, {p.Latencies[arm].P50, "p50-ns"}, {p.Latencies[arm].P95, "p95-ns"},
 			{p.Latencies[arm].P99, "p99-ns"}, {p.Latencies[arm].P999, "p999-ns"},
 			{p.InFlight[arm], "in-flight"}, {float64(p.Layout), "layout"}, {100 * p.Others, "others-%"},
 			{100 * p.Loads[arm].Idle, "idle-%"}, {p.Loads[arm].Switches, "switches/op"},
@@ -86,7 +90,9 @@ type findings struct {
 	call        *report.Call
 	layers      string
 	warnings    []string
-	skipped     []string // workloads that can't be measured, a line for each reason
+	otherJSON   map[string]string // how that of a stack differs from the base's
+	skipped     []string          // workloads that can't be measured, a line for each reason
+	hung        bool              // a stack, so that there is a file of goroutines
 }
 
 // summary is what was found of a plan. What can't be done has no answer.
@@ -107,17 +113,23 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		}
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
-			GOMAXPROCS: cmp.Or(w.Procs, runtime.NumCPU()), Answer: one.Answer(p.Rule())}
+			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule()),
+			OtherJSON: f.otherJSON[contestant]}
+		if one.Left != "" && !one.Cant {
+			a.Fails(one.Left)
+		}
 		f.facts.Tell(&a, p.Base())
-		if p.Sweep.Over != "" {
-			i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name })
-			a.Value = p.Sweep.Values[i]
+		if i := slices.IndexFunc(p.Sweep.Workloads, func(o workload.Planned) bool { return o.Name == w.Name }); i >= 0 {
+			a.Calls = p.Sweep.Workloads[i].Calls
+			if p.Sweep.Over != "" {
+				a.Value = p.Sweep.Values[i]
+			}
 		}
 		if a.ByCPU(p.AsksCPU(w)) {
 			a.Leads = report.ByCPU
 		}
 		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine
-		if w.Callers > 1 && w.Procs == 0 && runtime.NumCPU() == 1 {
+		if w.Callers > 1 && w.Procs == 0 && environ.Procs() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
 		}
 	}

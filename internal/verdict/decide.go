@@ -15,7 +15,7 @@ type quantity struct {
 }
 
 var (
-	ofTime = quantity{func(p Process) [3]float64 { return p.Ns }, func(p Process) Ratios { return p.Ratios }}
+	ofTime = quantity{func(p Process) [3]float64 { return p.Ns }, func(p Process) Ratios { return p.Time }}
 	ofCPU  = quantity{func(p Process) [3]float64 { return p.CPUNs }, func(p Process) Ratios { return p.CPU }}
 )
 
@@ -150,23 +150,14 @@ func (q quantity) least(kept []Process) float64 {
 	return ofLayouts * stats.InvCDF(stats.StdNormal)((1+level)/2)
 }
 
-// decided is the verdict by the interval and the noise floor. A difference may be smaller than the margin. Exchanging
-// base and stack exchanges less and more, and changes nothing else.
-func (f Figure) decided() Verdict {
-	switch floor := f.NoiseFloor; {
-	case f.Hi < 1/(1+floor):
-		return Less
-	case f.Lo > 1+floor:
-		return More
-	case floor <= f.Margin && f.Lo >= 1/(1+f.Margin) && f.Hi <= 1+f.Margin:
-		return Same
-	}
-	return Undecided
-}
+// Interval is the figure's, with its noise floor.
+func (f Figure) Interval() Interval { return Interval{f.Lo, f.Hi, f.NoiseFloor} }
+
+func (f Figure) decided() Verdict { return f.Interval().Verdict(f.Margin) }
 
 // whyUndecided says why an interval decides nothing.
 func (f Figure) whyUndecided() Reason {
-	if f.Lo > 1 || f.Hi < 1 {
+	if f.Interval().ExcludesOne() {
 		return Reason{Kind: WithinFloor, Found: f.NoiseFloor}
 	}
 	return Reason{Kind: IncludesOne}
@@ -210,11 +201,76 @@ func (a Answer) Waits(p Percentile) Figure {
 	case a.Busy || !a.Kept() || a.Processes.Counted < Fewest:
 		f.Reason = of.Reason
 	default:
-		if f.Verdict = f.decided(); f.Verdict == Undecided {
-			f.Reason = f.whyUndecided()
-		}
+		f = f.judged()
 	}
 	return f
+}
+
+// OfRounds compares what a stack takes with what the base takes, by a pair of values for each round, in which both were
+// measured anew. The base's rounds are its copies: the second one of the first, the fourth one of the third, and so on.
+func OfRounds(base, stack []float64) Figure {
+	f, copies := inRounds(base, stack), []float64(nil)
+	for i := 1; i < len(base); i += 2 {
+		copies = append(copies, math.Log(base[i]/base[i-1]))
+	}
+	if len(base) < Fewest {
+		return f
+	}
+	again, halfAgain := Student(copies)
+	f.CopyDiffers = math.Exp(math.Abs(again)+halfAgain) - 1
+	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
+	return f.judged()
+}
+
+// inRounds is the figure of values in pairs, without a verdict.
+func inRounds(base, stack []float64) Figure {
+	var ratios []float64
+	for i := range base {
+		ratios = append(ratios, math.Log(stack[i]/base[i]))
+	}
+	f := Figure{Margin: Margin, BaseVaried: varied(base), Verdict: Undecided, Reason: Reason{Kind: TooFew,
+		Processes: len(base), Of: len(base), Needed: Fewest}}
+	if len(base) > 1 {
+		mean, half := Student(ratios)
+		f.Ratio, f.Lo, f.Hi, f.Level = math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half), level
+	}
+	return f
+}
+
+// judged is the figure with the verdict of its interval, and why it has none.
+func (f Figure) judged() Figure {
+	if f.Verdict, f.Reason = f.decided(), (Reason{}); f.Verdict == Undecided {
+		f.Reason = f.whyUndecided()
+	}
+	return f
+}
+
+// Step compares what the base and the stack take at one workload with what they take at another, by the figures of
+// both. The base's values are in pairs of processes that ran one soon after the other. The stack's ratio is that of the
+// base times the quotient of its own ratios, as independent figures, so its interval is the wider one. The noise floor
+// is the larger one of the two.
+func Step(from, to Figure) (base, stack Figure) {
+	n := min(len(from.BasesNs), len(to.BasesNs))
+	base = inRounds(from.BasesNs[:n], to.BasesNs[:n])
+	base.NoiseFloor = max(from.NoiseFloor, to.NoiseFloor)
+	stack = base
+	stack.Ratio, stack.Lo, stack.Hi = 0, 0, 0
+	if base.Ratio > 0 && from.Ratio > 0 && to.Ratio > 0 {
+		squares := 0.0
+		for _, f := range []Figure{base, from, to} {
+			squares += math.Pow(math.Log(f.Hi/f.Lo)/2, 2)
+		}
+		half := math.Sqrt(squares)
+		stack.Ratio = base.Ratio * to.Ratio / from.Ratio
+		stack.Lo, stack.Hi = stack.Ratio*math.Exp(-half), stack.Ratio*math.Exp(half)
+	}
+	if n < Fewest {
+		return base, stack
+	}
+	if stack.Ratio > 0 {
+		stack = stack.judged()
+	}
+	return base.judged(), stack
 }
 
 // Inverse is the figure of calls a second, of a figure of the time that they take.

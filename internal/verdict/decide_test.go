@@ -14,7 +14,7 @@ import (
 func processes(ratios ...float64) (all []Process) {
 	for i, r := range ratios {
 		all = append(all, Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 1000 * r},
-			CPUNs: [3]float64{1000, 1000, 1000 * r}, Ratios: Ratios{Copy: 1, Ratio: r}})
+			CPUNs: [3]float64{1000, 1000, 1000 * r}, Time: Ratios{Copy: 1, Ratio: r}})
 	}
 	return all
 }
@@ -22,7 +22,7 @@ func processes(ratios ...float64) (all []Process) {
 // ofOneBuild are processes of one link, whose contestant is as far from the copy as from the base.
 func ofOneBuild(all []Process) []Process {
 	for i := range all {
-		all[i].Layout, all[i].ToCopy = 1, all[i].Ratio
+		all[i].Layout, all[i].Time.ToCopy = 1, all[i].Time.Ratio
 	}
 	return all
 }
@@ -101,7 +101,7 @@ func TestVerdict(t *testing.T) {
 	}
 	copies := func(all []Process, sd float64) []Process {
 		for i, r := range spread(len(all), 1, sd) {
-			all[i].Copy = r
+			all[i].Time.Copy = r
 		}
 		return all
 	}
@@ -191,8 +191,8 @@ func TestVerdict(t *testing.T) {
 			require.Equal(t, len(c.all) >= 2, r.Ratio > 0 && r.Hi > r.Ratio, "a comparison has its ratio and its interval")
 			for i := range c.all {
 				p := &c.all[i]
-				if p.Ratio, p.Copy = 1/p.Ratio, 1/p.Copy; p.ToCopy > 0 {
-					p.ToCopy = 1 / p.ToCopy
+				if p.Time.Ratio, p.Time.Copy = 1/p.Time.Ratio, 1/p.Time.Copy; p.Time.ToCopy > 0 {
+					p.Time.ToCopy = 1 / p.Time.ToCopy
 				}
 			}
 			turned := map[Verdict]Verdict{Less: More, More: Less, Same: Same, Undecided: Undecided}
@@ -269,7 +269,7 @@ func TestDisturbed(t *testing.T) {
 		all := processes(spread(14, 1.374, 0.01)...)
 		for i := range all {
 			if all[i].Others = 0.01; i < n {
-				all[i].Others, all[i].Ratio = taken, 0.946
+				all[i].Others, all[i].Time.Ratio = taken, 0.946
 			}
 		}
 		return all
@@ -437,10 +437,10 @@ func TestIntervalOfTheSource(t *testing.T) {
 				other := c.between * random.NormFloat64()
 				for range each {
 					spread = append(spread, Process{Layout: layout + 1, Ns: [3]float64{1, 1, 1},
-						Ratios: Ratios{Copy: 1, Ratio: math.Exp(other + c.within*random.NormFloat64())}})
+						Time: Ratios{Copy: 1, Ratio: math.Exp(other + c.within*random.NormFloat64())}})
 					ratio := math.Exp(own + c.within*random.NormFloat64())
 					ofOne = append(ofOne, Process{Layout: 1, Ns: [3]float64{1, 1, 1},
-						Ratios: Ratios{Copy: 1, Ratio: ratio, ToCopy: ratio}})
+						Time: Ratios{Copy: 1, Ratio: ratio, ToCopy: ratio}})
 				}
 			}
 			if r := Decide(Plan{}, spread).Time; r.Lo <= 1 && 1 <= r.Hi {
@@ -545,17 +545,17 @@ func TestLittlesLaw(t *testing.T) {
 		"at a rate, calls counted twice":       {planned, func(p *Process) { p.at(2, 20) }, false},
 		"at a rate, what an edge leaves":       {planned, func(p *Process) { p.at(1.04, 20) }, true},
 	} {
-		p := Process{InFlight: [3]float64{20, 20, 20}, Ratios: Ratios{Copy: 1, Ratio: 1.4, ToCopy: 1.4},
+		p := Process{InFlight: [3]float64{20, 20, 20}, Time: Ratios{Copy: 1, Ratio: 1.4, ToCopy: 1.4},
 			Ns: [3]float64{100, 100, 140}}
 		test.change(&p)
 		require.Equal(t, test.obeys, test.plan.Obeys(p), why)
 	}
 	var all []Process
 	for i, ratio := range spread(8, 1.4, 0.01) {
-		p := Process{Ns: [3]float64{100, 100, 140}, Ratios: Ratios{Copy: 1, Ratio: ratio, ToCopy: ratio},
+		p := Process{Ns: [3]float64{100, 100, 140}, Time: Ratios{Copy: 1, Ratio: ratio, ToCopy: ratio},
 			InFlight: [3]float64{20, 20, 20}}
 		if i%4 == 0 { // a window that hardly any call ended in
-			p.Ns[2], p.Ratio, p.ToCopy, p.InFlight[2] = 1e6, 1e4, 1e4, 0.1
+			p.Ns[2], p.Time.Ratio, p.Time.ToCopy, p.InFlight[2] = 1e6, 1e4, 1e4, 0.1
 		}
 		all = append(all, p)
 	}

@@ -41,14 +41,14 @@ func TestRuleOnFrozenRecords(t *testing.T) {
 		for _, f := range all {
 			var logs []float64
 			for _, p := range f.Processes {
-				logs = append(logs, math.Log(p.Estimate()))
+				logs = append(logs, math.Log(p.Time.Estimate()))
 			}
 			mean := math.Exp(stats.Mean(logs))
 			for _, repeat := range f.Repeats(processes) {
 				count := func(n *int, times float64, counted ...verdict.Verdict) {
 					shifted := slices.Clone(repeat)
 					for i := range shifted {
-						shifted[i].Ratio, shifted[i].ToCopy = times*shifted[i].Ratio, times*shifted[i].ToCopy
+						shifted[i].Time.Ratio, shifted[i].Time.ToCopy = times*shifted[i].Time.Ratio, times*shifted[i].Time.ToCopy
 					}
 					if slices.Contains(counted, verdict.Decide(f.Plan(), shifted).Time.Verdict) {
 						*n++
@@ -95,7 +95,7 @@ func TestElasticity(t *testing.T) {
 		}
 		var x, y, times []float64
 		for _, p := range f.Processes {
-			x, y, times = append(x, math.Log(p.Ns[1])), append(y, math.Log(p.Ratio)), append(times, p.Ns[1])
+			x, y, times = append(x, math.Log(p.Ns[1])), append(y, math.Log(p.Time.Ratio)), append(times, p.Ns[1])
 		}
 		slope, se := regression(x, y)
 		rows++
@@ -121,7 +121,7 @@ func TestEstimate(t *testing.T) {
 		}
 		var one, both []float64
 		for _, p := range f.Processes {
-			one, both = append(one, math.Log(p.Ratio)), append(both, math.Log(p.Estimate()))
+			one, both = append(one, math.Log(p.Time.Ratio)), append(both, math.Log(p.Time.Estimate()))
 		}
 		rows++
 		logs += math.Log(stats.StdDev(both) / stats.StdDev(one))

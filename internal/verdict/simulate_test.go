@@ -90,9 +90,9 @@ func (w *world) process(i int) (p verdict.Process) {
 		}
 	}
 	median := func(all []float64) float64 { return stats.Sample{Xs: all}.Quantile(0.5) }
-	p.Ratio, p.Copy, p.ToCopy = median(ratios), median(copies), median(toCopy)
+	p.Time.Ratio, p.Time.Copy, p.Time.ToCopy = median(ratios), median(copies), median(toCopy)
 	p.CPUNs = [3]float64{1.1 * p.Ns[0], 1.1 * p.Ns[1], 1.1 * p.Ns[2]}
-	p.CPU, p.Others = p.Ratios, max(1e-4, taken/2)
+	p.CPU, p.Others = p.Time, max(1e-4, taken/2)
 	return p
 }
 

@@ -65,8 +65,8 @@ type Process struct {
 	Layout    int
 	Ns, CPUNs [3]float64 // per call, medians over blocks; CPUNs is 0 if the system does not tell
 	ServerNs  [3]float64 // the part of CPUNs that the server's own process had
-	Ratios               // of time
-	CPU       Ratios     // of CPU time; 0 if the system does not tell
+	Time      Ratios     // per call
+	CPU       Ratios     // the same of CPU time; 0 if the system does not tell
 	Latencies [3]Latency
 	InFlight  [3]float64 // calls at once, on average, by their latencies; 0 if the callers did not tell
 	Most      [3]int64   // planned calls at once, at most, as the loop counted them; 0 if it did not
@@ -234,6 +234,7 @@ type Reason struct {
 	Miscounted int     `json:"miscounted,omitzero"` // and so many, since their calls under way were not the callers'
 	Found      float64 `json:"found,omitzero"`
 	Needed     float64 `json:"needed,omitzero"`
+	Failed     string  `json:"failed,omitempty"` // why there were no more processes
 
 	// What would decide, of the interval of a figure: about so many times the time would decide this ratio in half of the
 	// cases, or a machine on which the base varies less. An interval of a percentile has none.

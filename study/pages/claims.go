@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 // claimed is what a claim says of a figure: that it lies between least and most, or nothing.
@@ -49,7 +51,7 @@ type reading struct {
 func exact(value float64) reading { return reading{value: value, lo: value, hi: value} }
 
 // paired is the ratio of an answer, with its interval and its noise floor.
-func paired(a *report.Led) reading {
+func paired(a *comparison) reading {
 	return reading{value: a.Ratio, lo: a.Lo, hi: a.Hi, floor: a.NoiseFloor}
 }
 
@@ -65,23 +67,22 @@ func apart(x, y benchmath.Summary) reading {
 }
 
 // inNoise is whether the interval reaches into the noise floor.
-func (r reading) inNoise() bool { return r.lo < 1+r.floor && r.hi > 1/(1+r.floor) && r.floor > 0 }
+func (r reading) inNoise() bool { return r.floor > 0 && r.interval().InFloor() }
 
-// verdict takes an interval that reaches into the noise floor for one that holds all of the floor: no difference is
-// proved, as in the verdicts of the library.
+func (r reading) interval() verdict.Interval {
+	return verdict.Interval{Lo: r.lo, Hi: r.hi, Floor: r.floor}
+}
+
+// verdict is by where the interval lies to what is claimed, as in the verdicts of the library.
 func (r reading) verdict() string {
-	lo, hi := r.lo, r.hi
-	if floor := 1 + r.floor; r.inNoise() {
-		lo, hi = min(lo, 1/floor), max(hi, floor)
-	}
-	switch {
+	switch place := r.interval().At(r.least, r.most); {
 	case r.void:
 		return "void"
-	case lo >= r.least && hi <= r.most:
+	case place == verdict.Inside:
 		return "holds"
-	case lo > r.most && r.least >= 1, hi < r.least && r.most <= 1: // of a claim that one is greater, or less
+	case place == verdict.Above && r.least >= 1, place == verdict.Below && r.most <= 1: // that one is greater, or less
 		return "more than claimed"
-	case hi < r.least || lo > r.most:
+	case place != verdict.Across:
 		return "does not hold"
 	}
 	return "undecided"
@@ -192,7 +193,7 @@ func (c *claims) add(claim int, words, of string, s report.Summary, r reading, s
 // Call compares what a call of one stack takes with that of the other. One of the two is the base of the run, or both
 // were compared with it, whose ratios are then divided as independent figures.
 func (c *claims) Call(claim int, what, work, over, under string, said claimed) string {
-	found := func(stack string) (report.Summary, *report.Led) {
+	found := func(stack string) (report.Summary, *comparison) {
 		if s, a := c.m.first(c.dir, work, stack); a != nil && a.Ratio > 0 {
 			return s, a
 		}
@@ -216,19 +217,19 @@ func (c *claims) Call(claim int, what, work, over, under string, said claimed) s
 		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
 	}
 	words := fmt.Sprintf("%s, %s/%s", what, report.Label(over), report.Label(under))
-	return c.add(claim, words, workload(a.Answer), s, r, said)
+	return c.add(claim, words, listedAs(a.Answer), s, r, said)
 }
 
-// workload is the name of a workload of the list, or what another one does.
-func workload(a report.Answer) string {
-	if strings.Contains(a.Workload, ".") {
-		return strings.Replace(a.Does, "client and server in two processes", "two processes", 1)
+// listedAs is the name of a workload of the list, or the title of another one.
+func listedAs(a report.Answer) string {
+	if _, err := workload.Find(a.Workload); err != nil {
+		return a.Does
 	}
 	return code(a.Workload)
 }
 
 // taken is what a call of the stack takes of something, divided by what one of the base takes.
-func taken(what string, a *report.Led) reading {
+func taken(what string, a *comparison) reading {
 	switch p := a.Percentiles; what {
 	case "time":
 		return paired(a)
@@ -263,7 +264,7 @@ func (c *claims) Message(claim int, said claimed) string {
 // Connections compares a stack's calls a second at two workloads of a folder, which differ in their connections. The
 // two were not paired, so the interval is the widest that the base's processes and both ratios allow.
 func (c *claims) Connections(claim int, many, few, stack string, said claimed) string {
-	limits := func(a *report.Led) benchmath.Summary {
+	limits := func(a *comparison) benchmath.Summary {
 		if len(a.BasesNs) < 6 {
 			fail("%s has fewer than 6 processes at %s", c.dir, a.Workload)
 		}

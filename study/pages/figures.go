@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // kilo is a thousandth: nanoseconds in microseconds, bytes in kB.
@@ -132,6 +133,15 @@ func (m *maker) summary(unit, file, row string) benchmath.Summary {
 func (m *maker) samples(file, row, unit string, digits int) string {
 	s := m.summary(unit, file, row)
 	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, s.Center, digits, s.Lo, digits, s.Hi)
+}
+
+// saves is how much less a row takes than its base, by the median of its ratios to that.
+func (m *maker) saves(file, row, unit string) string {
+	saved := 1 - m.summary(unit, file, row).Center
+	if saved <= 0 {
+		fail("%s: %s takes no less than its base", file, row)
+	}
+	return table.Percent(saved)
 }
 
 // codec has the median of what an op of a codec takes, in nanoseconds, and its interval. The op "size" is the length of

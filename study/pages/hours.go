@@ -160,7 +160,7 @@ func (m *maker) varied(dirs ...string) string {
 	var all []float64
 	for _, dir := range dirs {
 		for _, a := range m.whole(dir).Led() {
-			all = append(all, a.BaseVaried)
+			all = append(all, a.Figure.BaseVaried)
 		}
 	}
 	return table.Percent(middle(all))

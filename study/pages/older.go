@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,12 @@ var renamedWorkloads = strings.NewReplacer("structured-1kB", "structured-2kB", "
 // No record has it otherwise.
 func complete(a *report.Answer) {
 	a.Workload = renamedWorkloads.Replace(a.Workload)
+	calls := slices.DeleteFunc(strings.Split(a.Does, ", "), func(part string) bool {
+		return part == "ordinary load" || strings.HasPrefix(part, "saturated: ")
+	})
+	if joined := strings.Join(calls, ", "); a.Calls == "" && joined != a.Does {
+		a.Calls = joined
+	}
 	if a.Callers > 0 {
 		return
 	}

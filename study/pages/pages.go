@@ -116,10 +116,10 @@ func (m *maker) functions() template.FuncMap {
 	return template.FuncMap{
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
-		"interval": m.interval, "samples": m.samples, "resting": m.resting, "kB": inKB, "codec": m.median,
+		"interval": m.interval, "samples": m.samples, "saves": m.saves, "resting": m.resting, "kB": inKB, "codec": m.median,
 		"difference": m.difference, "told": told, "predicate": predicate, "unclear": unclear, "change": change,
 		"short": short, "saved": saved, "ci": ci,
-		"signed": func(a *report.Led, name string) string { return signed(*a, name) },
+		"signed": func(a *comparison, name string) string { return signed(*a, name) },
 		"ratio":  ratio, "times": times, "micro": micro, "servers": servers, "rests": m.rests, "kilo": kilo,
 		"grouped": grouped,
 		"passing": m.passing, "turns": m.turns, "again": m.again, "more": more,

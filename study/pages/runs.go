@@ -18,6 +18,32 @@ import (
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
+// comparison is an answer with one of its figures, as report.Led has them, but with the names of both where templates
+// find them.
+type comparison struct {
+	report.Answer
+	verdict.Figure
+	OfCPU bool
+}
+
+func comparisonOf(l report.Led) comparison { return comparison{l.Answer, l.Figure, l.OfCPU} }
+
+// led is the comparison as reports have it.
+func (c comparison) led() report.Led {
+	return report.Led{Answer: c.Answer, Figure: c.Figure, OfCPU: c.OfCPU}
+}
+
+func comparisonsOf(all []report.Led) (made []comparison) {
+	for _, l := range all {
+		made = append(made, comparisonOf(l))
+	}
+	return made
+}
+
+// Micro is by how many microseconds a call of the stack takes longer, and Paired is how long it takes by the ratio.
+func (c comparison) Micro() float64  { return c.led().Micro() }
+func (c comparison) Paired() float64 { return c.led().Paired() }
+
 // run returns the summary of a run.
 func (m *maker) run(dir string) report.Summary {
 	s, err := m.readRun(dir)
@@ -69,10 +95,10 @@ func (m *maker) within(dir string) (dirs []string) {
 }
 
 // first returns what a folder has of a stack at a workload, and the run that asked first. Both are nothing if none did.
-func (m *maker) first(dir, work, stack string) (report.Summary, *report.Led) {
+func (m *maker) first(dir, work, stack string) (report.Summary, *comparison) {
 	dirs := m.within(dir)
 	for i, s := range m.runs(dirs) {
-		for _, a := range s.Timed() {
+		for _, a := range comparisonsOf(s.Timed()) {
 			if a.Workload == work && a.Stack == stack {
 				m.show(dirs[i], a.Answer)
 				return s, &a
@@ -83,13 +109,13 @@ func (m *maker) first(dir, work, stack string) (report.Summary, *report.Led) {
 }
 
 // find is first without the run.
-func (m *maker) find(dir, work, stack string) *report.Led {
+func (m *maker) find(dir, work, stack string) *comparison {
 	_, a := m.first(dir, work, stack)
 	return a
 }
 
 // asked is find, where a run must have asked.
-func (m *maker) asked(dir, work, stack string) *report.Led {
+func (m *maker) asked(dir, work, stack string) *comparison {
 	a := m.find(dir, work, stack)
 	if a == nil {
 		fail("%s has not measured %s at %s", dir, stack, work)
@@ -98,7 +124,7 @@ func (m *maker) asked(dir, work, stack string) *report.Led {
 }
 
 // answer is find, where a run must have a ratio.
-func (m *maker) answer(dir, work, stack string) *report.Led {
+func (m *maker) answer(dir, work, stack string) *comparison {
 	a := m.asked(dir, work, stack)
 	if a.Ratio == 0 {
 		fail("%s has no ratio of %s at %s", dir, stack, work)
@@ -107,21 +133,21 @@ func (m *maker) answer(dir, work, stack string) *report.Led {
 }
 
 // led is answer by the figure that its question asks for: CPU time or time.
-func (m *maker) led(dir, work, stack string) *report.Led {
-	a := m.answer(dir, work, stack).Led()
+func (m *maker) led(dir, work, stack string) *comparison {
+	a := comparisonOf(m.answer(dir, work, stack).Led())
 	return &a
 }
 
 // repeat is an answer of a recorded run, by the figure that its question asks for.
 type repeat struct {
 	folder, machine string
-	report.Led
+	comparison
 }
 
-// kin are the recorded runs of one kind that made the same report.Led, the lowest ratio first.
+// kin are the recorded runs of one kind that made the same comparison, the lowest ratio first.
 type kin []repeat
 
-// kind is a report.Led and how it was made.
+// kind is a comparison and how it was made.
 type kind struct {
 	workload, stack string
 	conditions
@@ -196,7 +222,7 @@ func (m *maker) recorded() map[kind]kin {
 		s := m.run(path.Join(m.results, path.Dir(name)))
 		folder, _, _ := strings.Cut(name, "/")
 		for _, a := range s.Answers {
-			if led := a.Led(); led.Ratio > 0 {
+			if led := comparisonOf(a.Led()); led.Ratio > 0 {
 				of := kindOf(s, a)
 				m.kins[of] = append(m.kins[of], repeat{folder, machine(s), led})
 			}
@@ -211,8 +237,8 @@ func (m *maker) recorded() map[kind]kin {
 	return m.kins
 }
 
-// kin returns the recorded runs of a report.Led that a folder has an answer of.
-func (m *maker) kin(dir string, a report.Led) kin {
+// kin returns the recorded runs of a comparison that a folder has an answer of.
+func (m *maker) kin(dir string, a comparison) kin {
 	s, asked := m.first(dir, a.Workload, a.Stack)
 	return m.recorded()[kindOf(s, asked.Answer)]
 }
@@ -280,7 +306,7 @@ func (k kin) Cores(rate float64) string {
 func (k kin) Calls() string {
 	var all []float64
 	for _, r := range k {
-		all = append(all, 1/r.Timed().Ratio)
+		all = append(all, 1/r.Timed().Figure.Ratio)
 	}
 	return tenths(all)
 }
@@ -414,9 +440,9 @@ func (m *maker) directions() (d directions) {
 func byFactor(a, b kin) int { return cmp.Compare(a.Factor(), b.Factor()) }
 
 // quotient is one ratio to a base by another, as independent figures.
-func quotient(a, b *report.Led) *report.Led {
+func quotient(a, b *comparison) *comparison {
 	width := math.Exp(math.Hypot(math.Log(a.Hi/a.Lo)/2, math.Log(b.Hi/b.Lo)/2))
-	var q report.Led
+	var q comparison
 	q.Workload, q.Stack, q.GOMAXPROCS, q.Apart, q.OfCPU = a.Workload, a.Stack, a.GOMAXPROCS, a.Apart, a.OfCPU
 	q.Ratio = a.Ratio / b.Ratio
 	q.Lo, q.Hi = q.Ratio/width, q.Ratio*width
@@ -450,7 +476,7 @@ func (m *maker) source(dirs ...string) string {
 	for _, dir := range dirs[1:] {
 		all.Answers = slices.Concat(all.Answers, m.run(dir).Answers)
 	}
-	return strings.TrimSuffix(m.where(dirs[0])+".\n"+hour(all), "\n")
+	return strings.TrimSuffix(m.where(dirs[0])+".\n"+hour(all, false), "\n")
 }
 
 // machine is the processor of a run, and how many cores it has.
@@ -475,14 +501,14 @@ func noted(s report.Summary, name string) string {
 }
 
 // ratio is a ratio alone, and times is a ratio with its interval.
-func ratio(a *report.Led) string { return table.Ratio(a.Ratio) }
-func times(a *report.Led) string { return sized(*a) }
+func ratio(a *comparison) string { return table.Ratio(a.Ratio) }
+func times(a *comparison) string { return sized(*a) }
 
 // micro is by how many microseconds a call takes longer.
-func micro(a *report.Led) float64 { return a.Micro() }
+func micro(a *comparison) float64 { return a.Micro() }
 
 // servers is the CPU time of a call in the server alone, with JSON and with a stack. It has no interval.
-func servers(a *report.Led) string {
+func servers(a *comparison) string {
 	if a.BaseMeans.ServerCPUNs == 0 || a.StackMeans.ServerCPUNs == 0 {
 		fail("%s has no CPU of servers alone", a.Workload)
 	}

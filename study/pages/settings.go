@@ -11,15 +11,15 @@ import (
 
 // quantities are what a table of settings may show: a ratio to the base of the same run, or what was counted or read of
 // a call.
-var quantities = map[string]func(report.Led) string{
-	"CPU":      func(a report.Led) string { return decided(of(a, "CPU")) },
-	"median":   func(a report.Led) string { return decided(of(a, "median")) },
-	"writes":   func(a report.Led) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
-	"switches": func(a report.Led) string { return fmt.Sprintf("%.2f", a.StackLoad.Switches) },
+var quantities = map[string]func(comparison) string{
+	"CPU":      func(a comparison) string { return decided(of(a, "CPU")) },
+	"median":   func(a comparison) string { return decided(of(a, "median")) },
+	"writes":   func(a comparison) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
+	"switches": func(a comparison) string { return fmt.Sprintf("%.2f", a.StackLoad.Switches) },
 }
 
 // decided is a ratio with its interval, and a word if nothing is decided.
-func decided(a report.Led) string {
+func decided(a comparison) string {
 	if a.Verdict == verdict.Less || a.Verdict == verdict.More || a.Ratio == 0 {
 		return sized(a)
 	}
@@ -63,7 +63,7 @@ func (m *maker) settingsTable(of []string) string {
 		}
 	}
 	table.Fill(t, rows, columns...)
-	var all []report.Led
+	var all []comparison
 	for _, r := range rows {
 		all = append(all, *m.led(r.dir, r.Workload, stacks[0]))
 	}
@@ -71,5 +71,5 @@ func (m *maker) settingsTable(of []string) string {
 	if s := m.run(of[2]); s.Over == "calls a second" {
 		wired = how(s.Base, all)
 	}
-	return t.Markdown() + "\n" + m.caption(of[2], wired, all)
+	return t.Markdown() + "\n" + m.caption(of[2], wired, false, all)
 }

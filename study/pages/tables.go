@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
@@ -48,47 +47,46 @@ func figure[T any](name string, cell func(T) string) table.Of[T] { return table.
 // code is a name as Markdown's code.
 func code(name string) string { return "`" + name + "`" }
 
-// says is a verdict, with a note where there is more to say, such as why there is none. There is no verdict if the
-// recorded runs of the report.Led differ.
-func says(t *table.Table, a report.Led, k kin) string {
-	if differs := k.differs(); differs != "" {
+// says is a word if a figure is neither less nor more, with a note where there is more to say, such as why it is
+// undecided. There is no verdict if the recorded runs of the comparison differ.
+func says(t *table.Table, a comparison, k kin) string {
+	word, notes, differs := report.Says(a.Verdict), a.led().Notes(), k.differs()
+	if a.Verdict == verdict.Less || a.Verdict == verdict.More {
+		word = ""
+	}
+	switch {
+	case differs != "":
 		return t.Noted("differs", differs)
+	case a.Verdict == verdict.Same || notes == nil:
+		return word
 	}
-	said := strings.TrimPrefix(strings.TrimPrefix(a.Said(), "undecided: "), string(a.Verdict)+"; ")
-	if said == string(a.Verdict) || a.Verdict == verdict.Same {
-		return report.Says(a.Verdict)
-	}
-	return t.Noted(report.Says(a.Verdict), said)
+	return t.Noted(word, strings.Join(notes, "; "))
 }
 
 // sized is a ratio with its interval.
-func sized(a report.Led) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
+func sized(a comparison) string { return table.Sized(a.Ratio, a.Lo, a.Hi) }
 
 // joined is a ratio, and a word if it is neither less nor more. Runs that differ have their range in place of a ratio.
-func joined(t *table.Table, a report.Led, k kin) string {
+func joined(t *table.Table, a comparison, k kin) string {
 	ratio := sized(a)
 	if k.differs() != "" {
 		ratio = k.String()
 	}
-	said := says(t, a, k)
-	for _, sure := range []verdict.Verdict{verdict.Less, verdict.More} {
-		said = strings.TrimPrefix(said, report.Says(sure))
-	}
-	return strings.TrimSpace(ratio + " " + strings.TrimSpace(said))
+	return strings.TrimSpace(ratio + " " + strings.TrimSpace(says(t, a, k)))
 }
 
 // workloadsTable has all that is known of each workload, but columns that say nothing. The workloads behind a | are the
 // same with other callers or without TLS, and only their records count in the range.
 func (m *maker) workloadsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	var all []report.Led
+	var all []comparison
 	ranges := map[string]string{}
 	for _, question := range of[1:] {
 		works := strings.Split(question, "|")
 		a := *m.led(dir, works[0], "grpcprotobuf")
 		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
 	}
-	mixed := slices.ContainsFunc(all, func(a report.Led) bool { return waits(a) != waits(all[0]) })
+	mixed := slices.ContainsFunc(all, func(a comparison) bool { return waits(a) != waits(all[0]) })
 	ratio := figure("gRPC / JSON (95% CI)", decided)
 	if !mixed {
 		ratio = shows(map[bool]string{true: "time", false: "CPU"}[waits(all[0])], itself)
@@ -97,19 +95,19 @@ func (m *maker) workloadsTable(of []string) string {
 	if len(wired) == 1 {
 		told = wired[0]
 	}
-	apart := func(cell func(report.Led) string) func(report.Led) string {
-		return func(a report.Led) string { return map[bool]string{true: cell(a)}[told == ""] }
+	apart := func(cell func(comparison) string) func(comparison) string {
+		return func(a comparison) string { return map[bool]string{true: cell(a)}[told == ""] }
 	}
 	table.Fill(t, all,
 		text("calls", does),
 		text("processes×cores", apart(place)),
 		text("connections, JSON/gRPC", apart(onConnections)),
-		text("figure", func(a report.Led) string { return map[bool]string{true: measured(a)}[mixed] }),
+		text("figure", func(a comparison) string { return map[bool]string{true: measured(a)}[mixed] }),
 		shows("JSON", itself),
 		ratio,
-		figure("all runs", func(a report.Led) string { return ranges[a.Workload] }),
+		figure("all runs", func(a comparison) string { return ranges[a.Workload] }),
 		shows("p50", itself), shows("p99", itself), shows("calls", itself))
-	return t.Filled().Markdown() + "\n" + m.caption(dir, told, all)
+	return t.Filled().Markdown() + "\n" + m.caption(dir, told, true, all)
 }
 
 // answerTable is README's: calls at rates and saturated, of one wiring, which stands above. For each sweep it takes the
@@ -129,7 +127,7 @@ func (m *maker) answerTable(of []string) string {
 		}
 		of = of[1:]
 	}
-	led := func(a atRate) report.Led { return a.Led }
+	led := func(a atRate) comparison { return a.comparison }
 	table.Fill(t, all,
 		text("calls", func(a atRate) string { return a.calls }),
 		shows("JSON", led), shows("CPU", led),
@@ -137,7 +135,7 @@ func (m *maker) answerTable(of []string) string {
 		shows("p50", led), shows("p99", led), shows("calls", led))
 	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
 	for i, dir := range dirs {
-		if said := hour(m.run(dir)); said != "" {
+		if said := hour(m.run(dir), true); said != "" {
 			made += "\n" + names[i] + ": " + said
 		}
 	}
@@ -146,13 +144,13 @@ func (m *maker) answerTable(of []string) string {
 
 // atRate is a row of a sweep over calls a second: by CPU, with the records of the same calls and connections.
 type atRate struct {
-	report.Led
+	comparison
 	calls   string
 	records kin
 }
 
 func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
-	row.Led = *m.led(dir, works[0], "grpcprotobuf")
+	row.comparison = *m.led(dir, works[0], "grpcprotobuf")
 	if !row.OfCPU {
 		fail("%s has no CPU of %s", dir, works[0])
 	}
@@ -163,11 +161,10 @@ func (m *maker) atRate(dir, messages string, works []string) (row atRate) {
 		row.calls = messages + ", saturated"
 		return row
 	}
-	rate, err := strconv.ParseFloat(row.Value, 64)
-	if err != nil {
+	if !row.AtRate() {
 		fail("%s: %s is at no rate", dir, works[0])
 	}
-	row.calls = messages + ", " + grouped(rate) + " a second"
+	row.calls = messages + ", " + grouped(row.Rate) + " a second"
 	return row
 }
 
@@ -179,6 +176,9 @@ func connections(a report.Answer) (n [2]int64) {
 	return n
 }
 
+// uncounted tells whether the connections of an answer are not known.
+func uncounted(a report.Answer) bool { return connections(a) == [2]int64{} }
+
 // wired says where sweeps were made, and with what around their calls, which they must have in common.
 func (m *maker) wired(dirs, names []string) string {
 	var made, links []string
@@ -186,7 +186,7 @@ func (m *maker) wired(dirs, names []string) string {
 	for i, s := range m.runs(dirs) {
 		if w := s.Wiring(); i > 0 && w != wiring {
 			fail("%s has %s, and %s has %s", dirs[0], wiring, dirs[i], w)
-		} else if wiring = w; !strings.Contains(w, "connection") {
+		} else if wiring = w; slices.ContainsFunc(s.Answers, uncounted) {
 			fail("%s does not tell its connections", dirs[i])
 		}
 		words, link := m.origin(dirs[i])
@@ -197,13 +197,13 @@ func (m *maker) wired(dirs, names []string) string {
 
 func (m *maker) turnTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	var all []report.Led
+	var all []comparison
 	for _, a := range m.run(dir).Of("grpcprotobuf") {
-		all = append(all, a.Timed())
+		all = append(all, comparisonOf(a.Timed()))
 	}
 	table.Fill(t, all,
-		figure("calls a second", func(a report.Led) string { return a.Value }),
-		figure(heads["CPU"].head, func(a report.Led) string {
+		figure("calls a second", func(a comparison) string { return a.Value }),
+		figure(heads["CPU"].head, func(a comparison) string {
 			said := heads["CPU"].cell(a)
 			if !a.Kept() {
 				said = t.Noted(said, report.Because(a.CPU.Reason))
@@ -217,7 +217,7 @@ func (m *maker) turnTable(of []string) string {
 // connectionsTable has a row for each folder and workload, by the connections that were counted. All rows but the last
 // are of one folder.
 func (m *maker) connectionsTable(of []string) string {
-	t, all, other := new(table.Table), []report.Led(nil), ""
+	t, all, other := new(table.Table), []comparison(nil), ""
 	for i := 0; i+1 < len(of); i += 2 {
 		all = append(all, *m.led(of[i], of[i+1], "grpcprotobuf"))
 		if of[i] != of[0] {
@@ -225,14 +225,14 @@ func (m *maker) connectionsTable(of []string) string {
 		}
 	}
 	table.Fill(t, all,
-		figure("connections", func(a report.Led) string {
+		figure("connections", func(a comparison) string {
 			if a.BaseFacts.Connections != a.Facts.Connections {
 				return fmt.Sprintf("JSON %d, gRPC %d", a.BaseFacts.Connections, a.Facts.Connections)
 			}
 			return fmt.Sprint(a.Facts.Connections)
 		}),
 		shows("CPU", itself), shows("p99", itself), shows("calls of JSON", itself), shows("calls of gRPC", itself))
-	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, all)
+	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, true, all)
 }
 
 func (m *maker) agreeTable(of []string) string {
@@ -308,36 +308,36 @@ func (m *maker) rests(dir, state string) string {
 
 func (m *maker) costsTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	fact := func(of func(*report.Counts) float64) func(report.Led) string {
-		return func(a report.Led) string { return table.Size(of(a.Facts)) }
+	fact := func(of func(*report.Counts) float64) func(comparison) string {
+		return func(a comparison) string { return table.Size(of(a.Facts)) }
 	}
-	var all []report.Led
+	var all []comparison
 	for _, s := range stacks.All() {
 		if a := m.find(dir, "small", s.Name); a != nil && a.Facts != nil {
 			all = append(all, *a)
 		}
 	}
 	table.Fill(t, all,
-		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		text("CPU, stack / JSON (95% CI)", func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }),
+		text("stack", func(a comparison) string { return code(a.Stack) }),
+		text("CPU, stack / JSON (95% CI)", func(a comparison) string { return joined(t, a, m.kin(dir, a)) }),
 		figure("sent, B", fact(func(f *report.Counts) float64 { return f.Sent })),
 		figure("received, B", fact(func(f *report.Counts) float64 { return f.Received })),
 		figure("allocations", fact(func(f *report.Counts) float64 { return f.Allocs })))
-	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), all)
+	return t.Markdown() + "\n" + m.caption(dir, how("httpjson", all), false, all)
 }
 
 // gridTable has the ratio of each stack at one workload.
 func (m *maker) gridTable(of []string) string {
 	dir, work, t := of[0], of[1], new(table.Table)
-	var all []report.Led
+	var all []comparison
 	for _, stack := range of[2:] {
 		all = append(all, *m.asked(dir, work, stack))
 	}
 	table.Fill(t, all,
-		text("stack", func(a report.Led) string { return code(a.Stack) }),
-		text(does(all[0]), func(a report.Led) string { return joined(t, a, m.kin(dir, a)) }))
+		text("stack", func(a comparison) string { return code(a.Stack) }),
+		text(does(all[0]), func(a comparison) string { return joined(t, a, m.kin(dir, a)) }))
 	base := m.run(m.within(dir)[0]).Base
-	return t.Markdown() + "\nCompared with " + report.Label(base) + ": " + m.caption(dir, how(base, all), all)
+	return t.Markdown() + "\nCompared with " + report.Label(base) + ": " + m.caption(dir, how(base, all), false, all)
 }
 
 func (m *maker) publicsTable(of []string) string {
@@ -363,12 +363,12 @@ func (m *maker) publicsTable(of []string) string {
 		}))
 		caption += "\n- " + wired(w)
 	}
-	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + hour(all)
+	return table.Fill(t, of, columns...).Markdown() + "\n" + caption + "\n\n" + m.where(of[0]) + ".\n" + hour(all, false)
 }
 
 // wired says between which processes the calls of an answer went, and over how many connections.
 func wired(a report.Answer) string {
-	processes := map[bool]string{true: "two processes", false: "one process"}[a.BaseMeans.ServerCPUNs > 0]
+	processes := map[bool]string{true: "two processes", false: "one process"}[a.Apart]
 	return fmt.Sprintf("*%s*: %s with GOMAXPROCS %d, connections of JSON and gRPC: %d and %d", a.Does, processes,
 		a.GOMAXPROCS, a.BaseFacts.Connections, a.Facts.Connections)
 }
@@ -377,22 +377,22 @@ func wired(a report.Answer) string {
 func (m *maker) buildsTable(of []string) string {
 	type built struct {
 		base string
-		report.Led
+		comparison
 	}
 	var all []built
-	var led []report.Led
+	var led []comparison
 	captions := ""
 	for _, dir := range of {
 		run := m.run(dir)
-		for _, a := range run.Led() {
+		for _, a := range comparisonsOf(run.Led()) {
 			all, led = append(all, built{report.Label(run.Base), a}), append(led, a)
 		}
-		captions += m.caption(dir, "", run.Led()) + "\n"
+		captions += m.caption(dir, "", false, comparisonsOf(run.Led())) + "\n"
 	}
 	t := table.Fill(new(table.Table), all,
-		text("calls", func(b built) string { return does(b.Led) }),
+		text("calls", func(b built) string { return does(b.comparison) }),
 		text("compared", func(b built) string { return report.Label(b.Stack) + " / " + b.base }),
-		figure("ratio (95% CI)", func(b built) string { return decided(b.Led) }))
+		figure("ratio (95% CI)", func(b built) string { return decided(b.comparison) }))
 	return t.Markdown() + "\n" + captions + how("", led) + "\nThe intervals are [of builds](" +
 		m.link("docs/method.md") + "#layouts-and-builds), and may be too narrow."
 }

@@ -150,12 +150,12 @@ func TestWiring(t *testing.T) {
 		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
 	} {
 		complete(&c.answer)
-		a := c.answer.Led()
+		a := comparisonOf(c.answer.Led())
 		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers)+"; "+onConnections(a), reason)
 	}
 	for cores, want := range map[int]string{1: "", 2: "3.00"} {
 		a := report.Answer{GOMAXPROCS: cores}
-		require.Equal(t, want, waited(a.Led(), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
+		require.Equal(t, want, waited(comparisonOf(a.Led()), verdict.Percentile{BaseNs: 2000, StackNs: 4000, Ratio: 3}),
 			"nobody waits on one core for the side that calls")
 	}
 }
@@ -381,7 +381,7 @@ func TestRecordsOfClaims(t *testing.T) {
 	require.NoError(t, err)
 	write(t, root, "later/codecs/rows.txt", "cores: 2\n# date=2026-12-01 go=go1.28 cpu=A-Machine\n"+string(rows))
 	for figure, want := range map[string]string{
-		`$c.Call 1 "time" "small-1-caller" "grpcprotobuf" "httpjson" (above 1)`: "`small-1-caller`, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: ",
+		`$c.Call 1 "time" "small-1-caller" "grpcprotobuf" "httpjson" (above 1)`: "all cores, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: ",
 		`$c.Codec 1 "marshal" "user" "json" "protobuf" (above 1)`:               "`user`, Go 1.28, 2026-12-01: ",
 	} {
 		folder := map[bool]string{true: "more", false: "later"}[strings.Contains(figure, "Call")]

@@ -10,12 +10,13 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
 var ofProcs = regexp.MustCompile(`(?m)^Benchmark\S*?(?:-(\d+))?\s`)
 
 // does is what a call is, with the rate that its run found for it. The title of another has it.
-func does(a report.Led) string {
+func does(a comparison) string {
 	if a.Chosen {
 		return a.Does + ": " + grouped(a.Rate) + " a second"
 	}
@@ -23,15 +24,15 @@ func does(a report.Led) string {
 }
 
 // processes is in how many processes client and server were.
-func processes(a report.Led) int {
+func processes(a comparison) int {
 	return map[bool]int{true: 2, false: 1}[a.Apart]
 }
 
 // place is the cell of a column "processes×cores", which tells rows of two wirings apart.
-func place(a report.Led) string { return fmt.Sprintf("%d×%d", processes(a), a.GOMAXPROCS) }
+func place(a comparison) string { return fmt.Sprintf("%d×%d", processes(a), a.GOMAXPROCS) }
 
 // onConnections are those of the base and of the stack.
-func onConnections(a report.Led) string {
+func onConnections(a comparison) string {
 	if a.BaseFacts == nil || a.Facts == nil {
 		return "–"
 	}
@@ -43,20 +44,20 @@ func onConnections(a report.Led) string {
 }
 
 // waits tells a figure of what a caller waits from one of CPU.
-func waits(a report.Led) bool { return a.Leads == report.ByTime && a.GOMAXPROCS != 1 }
+func waits(a comparison) bool { return a.Leads == report.ByTime && a.GOMAXPROCS != 1 }
 
-func measured(a report.Led) string { return map[bool]string{true: "latency", false: "CPU"}[waits(a)] }
+func measured(a comparison) string { return map[bool]string{true: "latency", false: "CPU"}[waits(a)] }
 
 // changed is how far a ratio is from 1, in percent.
 func changed(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*math.Abs(ratio-1)) }
 
 // answered is how many calls a second callers made who call again at once, in times the base's. At a planned rate both
 // answer as many.
-func answered(a report.Led) string {
+func answered(a comparison) string {
 	if a.Leads == report.ByTime || !a.Time.There() {
 		return ""
 	}
-	return table.Ratio(1 / a.Timed().Ratio)
+	return table.Ratio(1 / a.Timed().Figure.Ratio)
 }
 
 // count is a number of things, each called name.
@@ -68,8 +69,8 @@ func count(n any, name string) string {
 }
 
 // ways says in which ways the calls of answers were made. Connections are left out if a row does not tell them.
-func ways(base string, all []report.Led) (said []string) {
-	counted := !slices.ContainsFunc(all, func(a report.Led) bool { return a.BaseFacts == nil || a.Facts == nil })
+func ways(base string, all []comparison) (said []string) {
+	counted := !slices.ContainsFunc(all, func(a comparison) bool { return a.BaseFacts == nil || a.Facts == nil })
 	for _, a := range all {
 		on := count(fmt.Sprint(a.Callers), "caller")
 		switch {
@@ -92,7 +93,7 @@ func ways(base string, all []report.Led) (said []string) {
 }
 
 // how is the one way of a table that has no column to tell two apart.
-func how(base string, all []report.Led) string {
+func how(base string, all []comparison) string {
 	said := ways(base, all)
 	if len(said) > 1 {
 		fail("%s is wired in two ways, which need a column: %s", all[0].Workload, strings.Join(said, " "))
@@ -102,24 +103,31 @@ func how(base string, all []report.Led) string {
 
 // caption says of the answers of a table where and when they were measured, how their calls were made if that is one
 // way, and whether the machine was quiet.
-func (m *maker) caption(dir, how string, all []report.Led) string {
+//
+// A table with figures of JSON itself tells that always, and one of ratios if one of them is undecided.
+func (m *maker) caption(dir, how string, absolute bool, all []comparison) string {
 	s := report.Summary{Base: m.run(m.within(dir)[0]).Base}
 	for _, a := range all {
 		s.Answers = append(s.Answers, a.Answer)
 	}
-	lines := []string{m.where(dir) + ".", how, hour(s)}
+	lines := []string{m.where(dir) + ".", how, hour(s, absolute)}
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// hour is what a report says of a machine that was not quiet, without the advice that docs/limits.md gives.
-func hour(s report.Summary) string {
-	_, said, found := strings.Cut(s.Hour(), ": ")
-	if !found {
+// hour is what a report says of a machine that was not quiet, without the advice that docs/limits.md gives: of absolute
+// figures, and of ratios of which one is undecided.
+func hour(s report.Summary, absolute bool) string {
+	said := s.Unrest()
+	if said == "" || !absolute && !slices.ContainsFunc(s.Led(), undecided) {
 		return ""
 	}
-	said, _, _ = strings.Cut(said, ", so ")
-	return strings.Replace(said, "other programs", "Other programs", 1) + "."
+	if rest, others := strings.CutPrefix(said, "other"); others { // else the name of the base begins it
+		said = "Other" + rest
+	}
+	return said + "."
 }
+
+func undecided(l report.Led) bool { return l.Figure.Verdict == verdict.Undecided }
 
 // environment is what a file of rows says of where they were measured, and their GOMAXPROCS.
 func (m *maker) environment(file string) (s report.Summary, cores string) {

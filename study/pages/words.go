@@ -13,7 +13,7 @@ import (
 // amount is a figure of an answer with the words around its percentage: the verb before it, what follows if it is lower
 // than the base's and if it is higher, and what it is of. A page gets a figure and these words from here, together.
 type amount struct {
-	of                        func(a report.Led) verdict.Figure
+	of                        func(a comparison) verdict.Figure
 	verb, lower, higher, name string
 }
 
@@ -26,12 +26,12 @@ var amounts = map[string]amount{
 	"calls of JSON": {ofTime, "answers", "fewer", "more", "calls per second"},
 }
 
-func ofMedian(a report.Led) verdict.Figure { return a.Waits(a.Percentiles.P50) }
-func ofP99(a report.Led) verdict.Figure    { return a.Waits(a.Percentiles.P99) }
-func ofCalls(a report.Led) verdict.Figure  { return a.Time.Inverse() }
+func ofMedian(a comparison) verdict.Figure { return a.Waits(a.Percentiles.P50) }
+func ofP99(a comparison) verdict.Figure    { return a.Waits(a.Percentiles.P99) }
+func ofCalls(a comparison) verdict.Figure  { return a.Time.Inverse() }
 
 // ofCPU is the figure of CPU. If client and server share one core, that is the time of a call.
-func ofCPU(a report.Led) verdict.Figure {
+func ofCPU(a comparison) verdict.Figure {
 	if a.OfCPU || processes(a)*a.GOMAXPROCS == 1 {
 		return a.Figure
 	}
@@ -39,7 +39,7 @@ func ofCPU(a report.Led) verdict.Figure {
 }
 
 // ofTime is the figure of a call's time.
-func ofTime(a report.Led) verdict.Figure {
+func ofTime(a comparison) verdict.Figure {
 	if a.OfCPU {
 		return a.Time
 	}
@@ -47,7 +47,7 @@ func ofTime(a report.Led) verdict.Figure {
 }
 
 // found is an amount of an answer and its figure.
-func found(a report.Led, name string) (amount, verdict.Figure) {
+func found(a comparison, name string) (amount, verdict.Figure) {
 	of, known := amounts[name]
 	if !known {
 		fail("no amount is called %q", name)
@@ -86,14 +86,14 @@ func sure(f verdict.Figure) bool { return f.Verdict == verdict.Less || f.Verdict
 // told is a sentence of a stack: its figure, the direction, and what it is of. More are words for the end, and further
 // answers about the same stack, each with words of its own: "gRPC uses 40% more CPU at 2,000 calls a second and 30%
 // less when saturated".
-func told(a *report.Led, name string, more ...any) string {
+func told(a *comparison, name string, more ...any) string {
 	of, figure := found(*a, name)
 	said := []string{report.Label(a.Stack) + " " + of.says(figure)}
 	for _, m := range more {
 		switch m := m.(type) {
 		case string:
 			said[len(said)-1] += " " + m
-		case *report.Led:
+		case *comparison:
 			if m.Stack != a.Stack {
 				fail("a sentence about %s has a figure of %s", a.Stack, m.Stack)
 			}
@@ -111,13 +111,13 @@ func told(a *report.Led, name string, more ...any) string {
 }
 
 // predicate is told where the sentence has its subject.
-func predicate(a *report.Led, name string) string {
+func predicate(a *comparison, name string) string {
 	of, f := found(*a, name)
 	return of.says(f)
 }
 
 // unclear is predicate of an answer that decides nothing. It fails if it does.
-func unclear(a *report.Led, name string) string {
+func unclear(a *comparison, name string) string {
 	if of, f := found(*a, name); sure(f) {
 		fail("%s: %s has a clear difference in %s", a.Workload, a.Stack, of.name)
 	}
@@ -125,10 +125,10 @@ func unclear(a *report.Led, name string) string {
 }
 
 // change is a figure, its direction and what it is of: 41% more CPU. It fails where nothing is decided.
-func change(a *report.Led, name string) string { return short(a, name) + " " + amounts[name].name }
+func change(a *comparison, name string) string { return short(a, name) + " " + amounts[name].name }
 
 // short is change where the sentence has said what the figure is of: 41% more.
-func short(a *report.Led, name string) string {
+func short(a *comparison, name string) string {
 	of, f := found(*a, name)
 	if !sure(f) {
 		fail("%s: the %s of %s is not decided", a.Workload, of.name, a.Stack)
@@ -137,7 +137,7 @@ func short(a *report.Led, name string) string {
 }
 
 // saved is a figure that is lower than the base's, for a sentence that says that it is.
-func saved(a *report.Led, name string) string {
+func saved(a *comparison, name string) string {
 	of, f := found(*a, name)
 	if f.Verdict != verdict.Less {
 		fail("%s: %s saves no %s", a.Workload, a.Stack, of.name)
@@ -146,13 +146,13 @@ func saved(a *report.Led, name string) string {
 }
 
 // ci is a ratio with its interval, of what its sentence or its row names.
-func ci(a *report.Led, name string) string {
+func ci(a *comparison, name string) string {
 	_, f := found(*a, name)
-	return sized(report.Led{Figure: f})
+	return sized(comparison{Figure: f})
 }
 
 // signed is a figure in a cell, in percent with its sign.
-func signed(a report.Led, name string) string {
+func signed(a comparison, name string) string {
 	_, f := found(a, name)
 	if !sure(f) {
 		return "no clear difference"
@@ -205,7 +205,7 @@ func (m *maker) shortTable(of []string) string {
 func (k kin) gained() string {
 	var all []float64
 	for _, r := range k {
-		all = append(all, 1/r.Timed().Ratio)
+		all = append(all, 1/r.Timed().Figure.Ratio)
 	}
 	if len(all) == 1 {
 		return percents(all[0]) + " (1 run)"

@@ -89,20 +89,20 @@ func TestHeads(t *testing.T) {
 	}
 	require.Len(t, heads, len(want), "nobody has read one of them")
 	for name, q := range heads {
-		require.Equal(t, want[name], [2]string{q.head, q.cell(a.Led())}, name)
+		require.Equal(t, want[name], [2]string{q.head, q.cell(comparisonOf(a.Led()))}, name)
 	}
 	for name, want := range map[string]string{"CPU": "1.40 (1.39–1.41)", "median": "0.80 (0.78–0.82)",
 		"writes": "12.00", "switches": "9.00"} {
-		require.Equal(t, want, quantities[name](a.Led()), name)
+		require.Equal(t, want, quantities[name](comparisonOf(a.Led())), name)
 	}
 	planned := a
 	planned.Time = verdict.Figure{}
 	for _, name := range []string{"calls", "calls of JSON", "calls of gRPC"} {
-		require.Empty(t, heads[name].cell(planned.Led()), "a planned rate is the same for both")
+		require.Empty(t, heads[name].cell(comparisonOf(planned.Led())), "a planned rate is the same for both")
 	}
 	alone := a
 	alone.Apart, alone.GOMAXPROCS = false, 1
-	require.Empty(t, heads["p99"].cell(alone.Led()), "nobody waits on one core for the side that calls")
+	require.Empty(t, heads["p99"].cell(comparisonOf(alone.Led())), "nobody waits on one core for the side that calls")
 }
 
 // TestWords: words come with their figure: the stack, the direction and what it is of, as the answer has them.
@@ -154,7 +154,7 @@ func TestWords(t *testing.T) {
 	require.ErrorContains(t, err, "grpcprotobuf has a clear difference in CPU")
 	_, err = fill(root, `{{servers (led "sweep" "apart.rate.2000" "grpcprotobuf")}}`)
 	require.ErrorContains(t, err, "apart.rate.2000 has no CPU of servers alone")
-	one, other := &report.Led{OfCPU: true}, &report.Led{OfCPU: true}
+	one, other := &comparison{OfCPU: true}, &comparison{OfCPU: true}
 	one.Stack, one.Ratio, other.Stack, other.Ratio = "httpjson", 1, "httpjsoniter", 1
 	require.PanicsWithError(t, "a sentence about httpjson has a figure of httpjsoniter",
 		func() { told(one, "CPU", other) }, "another stack's figure")

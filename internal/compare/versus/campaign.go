@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -54,12 +56,12 @@ func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.P
 
 // plan adds what the comparison's workload asks of a machine.
 func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
-	plan.NeedsCores = cmp.Or(c.Spec.Procs, runtime.NumCPU()) > 1 || c.Spec.Workload.Apart
+	plan.NeedsCores = cmp.Or(c.Spec.Procs, environ.Procs()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
 	plan.Callers, plan.AtRate, plan.Chosen = c.Spec.Workload.AtOnce(), c.Spec.Workload.Rate > 0, c.Ordinary
-	// A server on this machine counts among other programs. Where this process may use some CPUs only, what others used
-	// is of all.
-	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() {
+	// A server on this machine counts among other programs. Where this process may use some CPUs only, or some of their
+	// time, what others used is of all.
+	if n := runtime.NumCPU(); c.Spec.Servers == nil && n == cpu.Count() && environ.Cores() == float64(n) {
 		plan.CPUs = n
 	}
 	return plan
@@ -123,6 +125,8 @@ type Campaign struct {
 	// Show is told what is being done, and how much is left: of the planned processes, and then until nothing goes on.
 	// None is left at the end.
 	Show func(what string, left time.Duration)
+	// Hung is told which stack hangs, with the stacks of goroutines.
+	Hung func(what, goroutines string) error
 	// Say is told in a line of what will be measured otherwise than planned.
 	Say func(line string) error
 	// Measure is Run unless a test has another.
@@ -316,7 +320,11 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 			return err
 		}
 		why := err.Error()
+		hang, hangs := errors.AsType[*child.Hang](err)
 		switch {
+		case hangs:
+			c.hung(one, where, hang)
+			return nil
 		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, timing.ErrClock):
 			one.Left, one.Cant = why, true
 			return nil
@@ -326,5 +334,35 @@ func (c *Campaign) process(ctx context.Context, one *Comparison, i int, where st
 			return nil
 		}
 		again = why
+	}
+}
+
+// hung leaves a comparison of which a stack hangs. That takes long and happens again, so nothing is tried twice, and a
+// base is not tried again beside other contestants.
+func (c *Campaign) hung(one *Comparison, where string, hang *child.Hang) {
+	arms, told := one.Spec.Arms, ""
+	switch {
+	case hang.Arm >= 0: // with its build, which the child was not told
+		hang.Stack = arms[hang.Arm]
+	case hang.Stack == "":
+		hang.Stack = arms[0] + " or " + arms[2]
+	}
+	what := where + ": " + hang.Error()
+	switch {
+	case hang.Goroutines == "":
+		told = "its process could not tell what its goroutines did"
+	case c.Hung != nil:
+		told = "goroutines.txt has what its goroutines did"
+		if err := c.Hung(what, hang.Goroutines); err != nil {
+			told = err.Error()
+		}
+	}
+	c.Failures = append(c.Failures, strings.TrimSuffix(fmt.Sprintf("%s (%s)", what, told), " ()"))
+	for _, other := range c.Comparisons {
+		base := hang.Stack == arms[0] && other.Spec.Arms[0] == arms[0] && other.Left == "" &&
+			other.Spec.Workload.Name == one.Spec.Workload.Name
+		if other == one || base {
+			other.Left = hang.Error()
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -73,6 +75,56 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 		want := c.Comparisons[0].Spec
 		want.Seed = 10 + uint64(i)
 		require.Equal(t, want, spec, "what was asked for, in another order")
+	}
+}
+
+// A stack that hangs is named with its build, once, and has no second try. Where it's the base, all beside it at this
+// workload are left; else the others go on.
+func TestCampaignWithAHang(t *testing.T) {
+	for _, c := range []struct {
+		why         string
+		hang        child.Hang
+		failure     string
+		left, asked int
+	}{
+		{"the base", child.Hang{Stack: "base", Said: "it waits", Goroutines: "goroutine 1", Arm: 0},
+			"base@v1 hangs: it waits (goroutines.txt has what its goroutines did)", 2, 1 + 2},
+		{"its copy", child.Hang{Stack: "base", Said: "it waits", Goroutines: "goroutine 1", Arm: 1},
+			"base@v1 hangs: it waits (goroutines.txt has what its goroutines did)", 2, 1 + 2},
+		{"a contestant", child.Hang{Stack: "x", Said: "it waits", Arm: 2},
+			"x@v2 hangs: it waits (its process could not tell what its goroutines did)", 1, 1 + 2*2},
+		{"nobody knows which", child.Hang{Said: "it waits", Arm: -1},
+			"base@v1 or x@v2 hangs: it waits (its process could not tell what its goroutines did)", 1, 1 + 2*2},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			all, asked, told := between(1, "x@v2", "y", "z"), 0, ""
+			all.Plan.Processes = 2
+			for _, one := range all.Comparisons {
+				one.Spec.Arms[0], one.Spec.Arms[1] = "base@v1", "base@v1"
+			}
+			all.Comparisons[2].Spec.Workload.Name = "large"
+			all.Hung = func(what, goroutines string) error { told += what + " " + goroutines; return nil }
+			all.Measure = func(_ context.Context, spec Spec, _ ...Program) (timing.Record, error) {
+				asked++
+				if spec.Workload.Name == "small" && (c.hang.Stack == "base" || spec.Arms[2] == "x") {
+					hang := c.hang
+					return timing.Record{}, &hang
+				}
+				return known(2), nil
+			}
+			require.NoError(t, all.Run(t.Context()))
+			require.Len(t, all.Failures, 1)
+			require.Regexp(t, `^Small, [xy](@v2)?, process 1 of 2: `+regexp.QuoteMeta(c.failure)+"$", all.Failures[0])
+			require.Equal(t, c.hang.Goroutines != "", strings.HasSuffix(told, "hangs: it waits goroutine 1"))
+			left := 0
+			for _, one := range all.Comparisons {
+				if one.Left != "" {
+					left++
+					require.Contains(t, one.Left, " hangs: it waits")
+				}
+			}
+			require.Equal(t, []int{c.left, c.asked}, []int{left, asked})
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,18 +31,18 @@ type Spec struct {
 // Measuring is the job of a child that measures a Spec, a block for each line. Its answers are blocks, as records.
 func Measuring() child.Job { return child.NewJob(measure) }
 
-func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, answer func(any) error) error {
+func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, reply func(any) error) error {
 	all, err := stacks.Named(spec.Arms)
 	if err != nil {
 		return err
 	}
 	g, err := arms.Open(ctx, arms.Spec{Workload: spec.Workload, Slice: spec.Slice, Seed: spec.Seed,
-		Servers: spec.Servers}, all...)
+		Servers: spec.Servers, Hangs: func(hang *child.Hang) { _ = reply(hang) }}, all...)
 	for err == nil && <-lines != nil {
 		if err = g.Block(ctx); err == nil {
 			r := g.Record()
 			r.Blocks = r.Blocks[len(r.Blocks)-1:]
-			err = answer(r)
+			err = reply(r)
 		}
 	}
 	return cmp.Or(err, g.Close())
@@ -79,7 +80,7 @@ func (p Program) measure(ctx context.Context, spec Spec) (*child.Process, error)
 }
 
 func (p Program) start(ctx context.Context, c child.Command) (*child.Process, error) {
-	c.Path, c.Env, c.Limit = p.Path, p.Env, 10*time.Minute
+	c.Path, c.Env, c.Limit = p.Path, p.Env, cmp.Or(c.Limit, 10*time.Minute)
 	return c.Start(ctx)
 }
 
@@ -101,16 +102,16 @@ func Run(ctx context.Context, spec Spec, programs ...Program) (record timing.Rec
 func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.Record, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	apart := len(programs) > 1
 	var children []*child.Process
 	defer func() {
 		if err != nil {
 			cancel() // which kills them
 		}
-		for _, c := range children {
-			err = cmp.Or(err, c.End())
+		for i, c := range children {
+			err = cmp.Or(err, ofArm(c.End(), spec.Arms, apart, i))
 		}
 	}()
-	apart := len(programs) > 1
 	for i, program := range programs {
 		own := spec
 		if apart {
@@ -118,7 +119,7 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		}
 		c, err := program.measure(ctx, own)
 		if err != nil {
-			return record, err
+			return record, ofArm(err, spec.Arms, apart, i)
 		}
 		children = append(children, c)
 	}
@@ -130,7 +131,7 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		for turn, i := range random.Perm(len(children)) {
 			var own timing.Record
 			if err := children[i].Ask("", &own); err != nil {
-				return record, err
+				return record, ofArm(err, spec.Arms, apart, i)
 			}
 			if len(own.Blocks) != 1 {
 				return record, errNoBlock
@@ -150,6 +151,16 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		record = next
 	}
 	return record, nil
+}
+
+// ofArm gives the hang of a child its arm: that of the child where each has one, and else the first of the stack.
+func ofArm(err error, arms []string, apart bool, i int) error {
+	if hang, hangs := errors.AsType[*child.Hang](err); hangs {
+		if hang.Arm = i; !apart {
+			hang.Arm = slices.Index(arms, hang.Stack)
+		}
+	}
+	return err
 }
 
 // joined is the latency of one arm from those of its two fixtures: percentiles are means of the two, or absent.

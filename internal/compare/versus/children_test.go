@@ -22,6 +22,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -171,7 +172,7 @@ func TestRunTellsTheWorkload(t *testing.T) {
 		{"a Unix socket", "httpjson", 1, workload.Workload{Unix: true}, ""},
 		{"one P", "procs1", 1, workload.Workload{}, ""},
 		{"three Ps", "procs3", 3, workload.Workload{}, ""},
-		{"the default, whatever this process was told", fmt.Sprint("procs", runtime.NumCPU()), 0, workload.Workload{}, ""},
+		{"the default, whatever this process was told", fmt.Sprint("procs", environ.Procs()), 0, workload.Workload{}, ""},
 	} {
 		s := spec("rawtcp", test.arm)
 		s.Workload, s.Procs, s.Blocks = test.workload, test.procs, 1
@@ -278,7 +279,7 @@ func TestFailures(t *testing.T) {
 		{"a process that dies", Program{}, spec("rawtcp", "dies"), "exit status 3", 0},
 		{"a process that ends", Program{}, spec("rawtcp", "leaves"), "a child ended before its time", 0},
 		{"a program that prints", Program{}, spec("rawtcp", "talks"),
-			"a child printed something else than an answer: ", 0},
+			"a child printed something else than a reply: ", 0},
 		{"a call that fails", Program{}, spec("rawtcp", "fails"), "the server died", 2},
 		{"a process that is killed", Program{}, spec("rawtcp", "killed"), "", 1},
 		{"a fixture that fails when all is measured", Program{}, once, "it sticks", 1},

@@ -3,6 +3,8 @@ package versus
 import (
 	"cmp"
 	"context"
+	"errors"
+	"time"
 
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -14,33 +16,39 @@ type question struct {
 	Workload workload.Workload `json:"workload"`
 }
 
+const counts = 90 * time.Second // at most: calls that hang are ended in a third of it
+
 // Count has a process of the program count what calls of an arm do, in a pass of its own. A build counts its own calls,
 // so that builds can be compared.
 func Count(ctx context.Context, arm string, w workload.Workload, program Program) (f workload.Facts, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	asked := question{Stack: stacks([]string{arm})[0], Workload: w}
-	c, err := program.start(ctx, child.Command{Does: child.Counts, Asked: asked, Files: w.Unix})
+	c, err := program.start(ctx, child.Command{Does: child.Counts, Asked: asked, Files: w.Unix, Limit: counts})
 	if err != nil {
 		return f, err
 	}
 	if err = c.Ask("", &f); err != nil {
 		cancel() // which kills it
 	}
-	return f, cmp.Or(err, c.End())
+	err = cmp.Or(err, c.End())
+	if hang, hangs := errors.AsType[*child.Hang](err); hangs {
+		hang.Stack = arm
+	}
+	return f, err
 }
 
 // Counting is the job of a child that counts: the child's side of Count.
 func Counting() child.Job { return child.NewJob(count) }
 
-func count(ctx context.Context, all child.Stacks, asked question, lines <-chan []byte, answer func(any) error) error {
+func count(ctx context.Context, all child.Stacks, asked question, lines <-chan []byte, reply func(any) error) error {
 	stack, err := all(asked.Stack)
 	if err != nil || <-lines == nil {
 		return err
 	}
 	f, err := asked.Workload.CountCalls(ctx, stack, 1000)
 	if err == nil {
-		err = answer(f)
+		err = reply(f)
 	}
 	return err
 }

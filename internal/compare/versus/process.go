@@ -27,11 +27,11 @@ func ProcessOf(r timing.Record) (p verdict.Process, err error) {
 		return p, fmt.Errorf("a record of %d arms compares nothing", len(r.Arms))
 	}
 	p.Layout, p.Others = r.Layout, r.Others
-	if p.Copy, err = r.Ratio(1, 0); err == nil {
-		p.Ratio, err = r.Ratio(last, 0)
+	if p.Time.Copy, err = r.Ratio(1, 0); err == nil {
+		p.Time.Ratio, err = r.Ratio(last, 0)
 	}
 	if last > 1 && err == nil {
-		p.ToCopy, err = r.Ratio(last, 1)
+		p.Time.ToCopy, err = r.Ratio(last, 1)
 	}
 	if err != nil {
 		return p, err

@@ -46,8 +46,8 @@ func TestProcessOf(t *testing.T) {
 	p, err := ProcessOf(record)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Process{Layout: 4, Others: 0.25, Ns: [3]float64{200, 400, 600},
-		CPUNs:  [3]float64{100, 200, 400},
-		Ratios: verdict.Ratios{Copy: 2, Ratio: 3, ToCopy: 1.5}, CPU: verdict.Ratios{Copy: 2, Ratio: 4, ToCopy: 2},
+		CPUNs: [3]float64{100, 200, 400},
+		Time:  verdict.Ratios{Copy: 2, Ratio: 3, ToCopy: 1.5}, CPU: verdict.Ratios{Copy: 2, Ratio: 4, ToCopy: 2},
 		Latencies: [3]verdict.Latency{{P50: 1}, {P50: 2}, {P50: 3}}, InFlight: [3]float64{1, 0.5, 2}}, p)
 
 	two := record
@@ -56,7 +56,7 @@ func TestProcessOf(t *testing.T) {
 	two.Latencies = nil
 	p, err = ProcessOf(two)
 	require.NoError(t, err)
-	require.Equal(t, [3]float64{2, 2, 0}, [3]float64{p.Copy, p.Ratio, p.ToCopy}, "the copy is what is compared")
+	require.Equal(t, verdict.Ratios{Copy: 2, Ratio: 2}, p.Time, "the copy is what is compared")
 	require.Equal(t, 200.0, p.Ns[2])
 
 	for why, broken := range map[string]timing.Record{"nothing": {}, "one arm": {Arms: []string{"a"}},

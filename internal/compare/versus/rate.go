@@ -3,9 +3,9 @@ package versus
 import (
 	"context"
 	"math"
-	"runtime"
 	"time"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -36,7 +36,7 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 		if done := p.Loads[0].Completed; 0 < done && done < few { // a handler takes time of which no field tells
 			most = min(most, max(workload.LeastRate, 0.8*rate*done))
 		}
-		rate = nearest(float64(runtime.NumCPU())/4*2e9/(p.CPUNs[0]+p.CPUNs[1]), most)
+		rate = nearest(environ.Cores()/4*2e9/(p.CPUNs[0]+p.CPUNs[1]), most)
 	}
 	return rate, nil
 }
@@ -45,7 +45,7 @@ func Ordinary(ctx context.Context, measure Measure, spec Spec, program Program) 
 func Likely(w workload.Workload) float64 {
 	const call, perByte = 100e-6, 100e-9 // CPU seconds at such a load
 	w.Rate = workload.LeastRate
-	return nearest(float64(runtime.NumCPU())/4/(call+perByte*float64(w.Size())), w.MostRate())
+	return nearest(environ.Cores()/4/(call+perByte*float64(w.Size())), w.MostRate())
 }
 
 // LookTakes is how long Ordinary takes at most, about.

@@ -3,12 +3,12 @@ package versus
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -25,7 +25,7 @@ func TestWindowsAtARate(t *testing.T) {
 // The ordinary load is found of what the base takes where a first look has led: here each call takes a quarter of the
 // machine at 5000 a second, when 2000 are looked at, and more or less at other rates.
 func TestOrdinary(t *testing.T) {
-	quarter := float64(runtime.NumCPU()) / 4
+	quarter := environ.Cores() / 4
 	for ns, want := range map[float64]float64{quarter / 5000 * 1e9: 5000, quarter / 100 * 1e9: 500, 100: 1e6,
 		quarter / 30_000 * 1e9: 20_000} {
 		var asked []float64

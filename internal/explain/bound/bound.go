@@ -32,9 +32,10 @@ func Command(p shell.Program, stdout io.Writer) shell.Command {
 		Name: "bound", Tidies: true, Args: " profile|URL|-",
 		Does:    "Bound what another stack could save a service, by a profile of the service's CPU",
 		More:    "\n\nIt reads a file, what a server has at /debug/pprof/profile, or standard input.",
-		Example: "rpcbench bound -ratios mine cpu.pprof",
+		Example: "rpcbench bound -ratios mine -by grpc.method cpu.pprof",
 		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			ratios := f.String("ratios", "", "`folder` of rpcbench run, by whose ratios its stacks would save CPU of a service")
+			by := f.String("by", "", "`label` of pprof whose values get a row each, such as grpc.method")
 			timeout := f.Duration("timeout", time.Minute, "how long to wait for the profile of a URL")
 			return func(ctx context.Context, args []string) error {
 				waits := false
@@ -48,27 +49,32 @@ func Command(p shell.Program, stdout io.Writer) shell.Command {
 				case waits && !isURL(args[0]):
 					return shell.Wrong("bound: -timeout is for the profile of a URL, and %s is none: leave -timeout out", args[0])
 				}
-				return run(ctx, p.Names(), *ratios, *timeout, args[0], stdout)
+				return asked{args[0], *ratios, *by, *timeout}.run(ctx, p.Names(), stdout)
 			}
 		},
 	}
 }
 
-// run bounds what can be saved by the profile that was typed, in a program with such stacks.
-func run(ctx context.Context, stacks []string, ratios string, timeout time.Duration, typed string,
-	stdout io.Writer) (err error) {
-	var by report.Summary
-	if ratios != "" {
-		by, err = report.Read(ratios)
+// asked is what was typed: a profile and flags.
+type asked struct {
+	profile, ratios, by string
+	timeout             time.Duration
+}
+
+// run bounds what can be saved by the profile, in a program with such stacks.
+func (a asked) run(ctx context.Context, stacks []string, stdout io.Writer) (err error) {
+	var ratios report.Summary
+	if a.ratios != "" {
+		ratios, err = report.Read(a.ratios)
 	}
 	switch {
 	case err != nil:
 		return err
-	case by.Remote:
+	case ratios.Remote:
 		return shell.Wrong("bound: -ratios %s: its servers were in other programs, so no ratio is of all CPU: "+
-			"name another folder", ratios)
+			"name another folder", a.ratios)
 	}
-	name, p, err := read(ctx, stacks, typed, timeout)
+	name, p, err := read(ctx, stacks, a.profile, a.timeout)
 	switch {
 	case ctx.Err() != nil:
 		return shell.ErrInterrupted
@@ -77,13 +83,16 @@ func run(ctx context.Context, stacks []string, ratios string, timeout time.Durat
 	}
 	if row, calls := layers.Calls(p); calls > 0 {
 		return shell.Wrong("bound: %s is a profile of rpcbench, of %d calls of %s: rpcbench explain %[1]s splits a call",
-			typed, calls, row)
+			a.profile, calls, row)
 	}
-	s, err := Of(name, p)
+	s, err := By(name, p, a.by)
+	if err == nil {
+		err = s.lacks()
+	}
 	if err != nil {
 		return err
 	}
-	return s.print(stdout, by, typed)
+	return s.print(stdout, ratios, a.profile)
 }
 
 // read reads the profile of a file, of a server, or of standard input. name is what messages call it.
@@ -201,7 +210,7 @@ func (s Service) print(w io.Writer, by report.Summary, typed string) error {
 		}
 	}
 	fmt.Fprintln(w)
-	return errors.Join(t.Text(w, shell.Width(w)), shell.Say(w, "\nNext: %s", next))
+	return errors.Join(t.Text(w, shell.Width(w)), s.printBy(w), shell.Say(w, "\nNext: %s", next))
 }
 
 // functions names those of a layer that took most, by the standard errors of counting.
@@ -248,21 +257,22 @@ func (s Service) printBound(w io.Writer, by report.Summary) {
 	}
 	for _, stack := range by.Stacks() {
 		decided := slices.DeleteFunc(report.ByRatio(by.Timed(), stack), func(l report.Led) bool {
-			return l.GOMAXPROCS != 1 || l.Verdict == verdict.Undecided
+			return l.Answer.GOMAXPROCS != 1 || l.Figure.Verdict == verdict.Undecided
 		})
 		if len(decided) == 0 {
 			shell.Say(w, "%s in place of %s: no workload on one core is decided, so there is no estimate.", stack, by.Base)
 			continue
 		}
-		worst, best, verb, more, dont, sign := decided[len(decided)-1], decided[0], "save", "", "", x
-		if best.Ratio > 1 {
-			verb, more, sign = "take", " more", -x
+		worst, best, verb, more, dont := decided[len(decided)-1], decided[0], "save", "", ""
+		least, most := x*(1-worst.Figure.Ratio), x*(1-best.Figure.Ratio)
+		if best.Figure.Ratio > 1 {
+			verb, more, least, most = "take", " more", -least, -most
 		}
-		if x*(1-best.Ratio) < margin {
+		if x*(1-best.Figure.Ratio) < margin {
 			dont = " Don't switch for CPU."
 		}
 		shell.Say(w, "%s in place of %s %s%s%s %.1f%% (%s) to %.1f%% (%s)%s%s. Decided workloads on one core: %d.%s",
-			stack, by.Base, would, verb, ends, sign*(1-worst.Ratio), worst.Workload, sign*(1-best.Ratio), best.Workload,
-			more, atMost, len(decided), dont)
+			stack, by.Base, would, verb, ends, least, worst.Answer.Workload, most, best.Answer.Workload, more, atMost,
+			len(decided), dont)
 	}
 }

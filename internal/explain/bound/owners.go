@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,14 +21,28 @@ type Service struct {
 	Name   string
 	Parts  layers.Parts
 	Unseen string // an RPC library whose handlers count as RPCs
+
+	Labels []string // keys of the samples' pprof labels
+	By     string   // the one whose values the parts have; or ""
+	Twice  int64    // samples with several values of it
 }
 
 // Of splits the profile of a service that has a name in messages.
-func Of(name string, p *profile.Profile) (s Service, err error) {
+func Of(name string, p *profile.Profile) (s Service, err error) { return By(name, p, "") }
+
+// By does what Of does, and splits the parts by the values that samples have of a pprof label, unless that is "".
+func By(name string, p *profile.Profile, label string) (s Service, err error) {
 	layers.Legible(p)
 	of, unseen := owned(p)
-	s = Service{Name: filepath.Base(name), Unseen: unseen}
-	s.Parts, err = layers.Tally(p, of)
+	s = Service{Name: filepath.Base(name), Unseen: unseen, Labels: labels(p), By: label}
+	twice := map[string]bool{}
+	s.Parts, err = layers.Tally(p, func(sample *profile.Sample) layers.Part {
+		part, values := of(sample), sample.Label[label]
+		part.Label = layers.Plain(strings.Join(values, " and "))
+		twice[part.Label] = twice[part.Label] || len(values) > 1
+		return part
+	})
+	s.Twice, _ = s.Parts.Sum(func(p layers.Part) bool { return twice[p.Label] })
 	ofGo := func(f *profile.Function) bool { return strings.HasPrefix(f.Name, "runtime.") }
 	if err == nil && !slices.ContainsFunc(p.Function, ofGo) {
 		err = errors.New("it is no profile of a Go program: no function is of Go's runtime")
@@ -38,13 +53,24 @@ func Of(name string, p *profile.Profile) (s Service, err error) {
 	return s, nil
 }
 
+// labels are the keys of the samples' labels, as a line has them.
+func labels(p *profile.Profile) []string {
+	keys := map[string]bool{}
+	for _, sample := range p.Sample {
+		for key := range sample.Label {
+			keys[inRow(key)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
 // Encoding is the side of samples below an encoder; others are layers.Unlabelled. Nobodys is the layer of the scheduler
-// and the collector, outside of the service's goroutines.
-const Encoding, Nobodys = "encoding", "scheduler and collector"
+// and the collector, outside of the service's goroutines, and Handlers is that of the service's own.
+const Encoding, Nobodys, Handlers = "encoding", "scheduler and collector", "your handlers"
 
 // Outside returns the layers of a service's profile that are no RPC's.
 func Outside() []string {
-	return []string{"other sockets", "your handlers", Nobodys, "everything else"}
+	return []string{"other sockets", Handlers, Nobodys, "everything else"}
 }
 
 // InRPCs reports whether a part of a service's profile serves or calls RPCs.
@@ -121,7 +147,7 @@ func owned(p *profile.Profile) (of func(*profile.Sample) layers.Part, unseen str
 				case f.owner == "caller", f.owner == "":
 				case service != "" && f.owner == "RPC calls handlers",
 					service != "" && f.owner == "HTTP calls handlers" && p.Side != Encoding:
-					return of("your handlers", service)
+					return of(Handlers, service)
 				default:
 					if ours = true; f.owner == "RPC encodes" && service == "" {
 						p.Side = Encoding

@@ -136,7 +136,7 @@ func (r Rounds) process(ctx context.Context) (all []Process, err error) {
 func Profiling() child.Job { return child.NewJob(measure) }
 
 func measure(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan []byte,
-	answer func(any) error) (err error) {
+	reply func(any) error) (err error) {
 	stacks, err := known.Named(asked.Arms)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func measure(ctx context.Context, known child.Stacks, asked Rounds, lines <-chan
 				return err
 			}
 		}
-		err = answer(sums)
+		err = reply(sums)
 	}
 	return err
 }

@@ -90,6 +90,7 @@ type Part struct {
 	Function    string // the one that decided the layer; for Other the innermost
 	Samples     int64
 	CPU         time.Duration
+	Label       string `json:",omitzero"` // the value of the label that a service is split by
 }
 
 // Parts are those of a profile. They add up to the whole.
@@ -215,13 +216,18 @@ func Calls(p *profile.Profile) (row string, calls int64) {
 // Legible gives functions the names that they have in sources, and that may end on a terminal.
 func Legible(p *profile.Profile) {
 	for _, f := range p.Function {
-		f.Name = strings.Map(func(r rune) rune {
-			if unicode.IsPrint(r) {
-				return r
-			}
-			return '?'
-		}, strings.ReplaceAll(f.Name, "%2e", ".")) // which linkers make of a package's dot
+		f.Name = Plain(strings.ReplaceAll(f.Name, "%2e", ".")) // which linkers make of a package's dot
 	}
+}
+
+// Plain is text of a profile as it may end on a terminal.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 }
 
 // Name is a function's without its type arguments, which may be whole structs.

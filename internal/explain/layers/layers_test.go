@@ -78,9 +78,9 @@ func TestInnermostFunctionWithALayerDecides(t *testing.T) {
 	require.NoError(t, err)
 	const ms = time.Millisecond
 	require.Equal(t, Split{Row: "BenchmarkX", Calls: 7, Parts: Parts{
-		{"HTTP framing and headers", "client", "net/http.(*Request).write", 1, 10 * ms},
-		{"networking (syscalls)", "server", "syscall.write", 1, 10 * ms},
-		{Other, Unlabelled, "unknown.A", 2, 20 * ms},
+		{"HTTP framing and headers", "client", "net/http.(*Request).write", 1, 10 * ms, ""},
+		{"networking (syscalls)", "server", "syscall.write", 1, 10 * ms, ""},
+		{Other, Unlabelled, "unknown.A", 2, 20 * ms, ""},
 	}}, s)
 }
 
@@ -205,8 +205,8 @@ func TestMerge(t *testing.T) {
 	require.NoError(t, err)
 	const ms = time.Millisecond
 	require.Equal(t, Split{Row: "a", Calls: 6, Parts: Parts{
-		{"networking (syscalls)", "client", "net.(*conn).Read", 2, 20 * ms},
-		{"networking (syscalls)", "server", "net.(*conn).Write", 2, 20 * ms},
+		{"networking (syscalls)", "client", "net.(*conn).Read", 2, 20 * ms, ""},
+		{"networking (syscalls)", "server", "net.(*conn).Write", 2, 20 * ms, ""},
 	}}, s)
 	_, err = Merge("a", 6, data.Bytes(), data.Bytes()[:50])
 	require.Error(t, err)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,11 +23,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
-const (
-	copySuffix = " again" // ends the name of the base's second fixture
-
-	hangLimit = 10 * time.Second // that a call may take
-)
+const copySuffix = " again" // ends the name of the base's second fixture
 
 // Reconnects is how many connections more than declared n calls may open: one, or one in a thousand calls. net/http
 // gives a connection up if one of its goroutines has not run for 50 ms, which happens on a busy machine. A stack that
@@ -55,6 +52,9 @@ type Spec struct {
 	Slice    time.Duration // its length
 	Seed     uint64
 	Servers  map[string]string // host:port by stack, of servers that run already
+
+	// Hangs is told of a stack that doesn't even return when its fixtures are closed. Neither does the group then.
+	Hangs func(*child.Hang)
 }
 
 // Arm is a stack that takes part.
@@ -67,7 +67,9 @@ type Arm struct {
 	setup    workload.Setup                // of its next fixture; its figures are of all slices
 	took     time.Duration                 // by a call, as the group's first look found
 	phase    float64                       // how far into a long call the window opens, as a share
-	server   *child.Server                 // of a workload that is apart
+	server   atomic.Pointer[child.Server]  // of a workload that is apart
+	hang     time.Duration                 // the group's
+	doing    atomic.Pointer[string]        // what it is doing beside calls
 	open     atomic.Pointer[workload.Open] // the watchdog closes it from another goroutine
 	alone    *loop.OneCaller               // the loop of open, if that is one caller's
 	calls    int64                         // made so far, by fixtures that are closed
@@ -82,9 +84,16 @@ func (a *Arm) start(ctx context.Context) error {
 	if a.calls == 0 {
 		a.late = Late()
 	}
-	bounded, cancel := context.WithTimeout(ctx, hangLimit)
+	defer a.does("its start")()
+	bounded, cancel := context.WithTimeout(ctx, a.hang)
 	defer cancel()
+	goroutines := make(chan string, 1) // before the start is given up
+	late := time.AfterFunc(a.hang*9/10, func() { goroutines <- child.Goroutines() })
 	o, err := a.workload.Open(bounded, a.stack, a.setup)
+	if intime := late.Stop(); err != nil && !intime && bounded.Err() != nil && ctx.Err() == nil {
+		return &child.Hang{Stack: a.stack.Name, Said: fmt.Sprintf("no call had returned %v after its start (%v)", a.hang,
+			err), Goroutines: <-goroutines}
+	}
 	if err != nil {
 		return err
 	}
@@ -100,17 +109,26 @@ func (a *Arm) start(ctx context.Context) error {
 // serve starts the server of a workload that is apart. It lives as long as the group: services are not started anew for
 // each window.
 func (a *Arm) serve(ctx context.Context) (err error) {
-	if a.server == nil {
-		a.server, err = a.workload.Serve(ctx, a.stack, &a.setup.Config)
+	if a.server.Load() != nil {
+		return nil
 	}
+	defer a.does("the start of its server")()
+	s, err := a.workload.Serve(ctx, a.stack, &a.setup.Config)
+	a.server.Store(s)
 	return err
+}
+
+// does notes what the arm does until the end.
+func (a *Arm) does(what string) (end func()) {
+	a.doing.Store(&what)
+	return func() { a.doing.Store(nil) }
 }
 
 // switches are those of this process, and of the arm's server if that is another.
 func (a *Arm) switches() int64 {
 	n := cpu.Switches(os.Getpid())
-	if a.server != nil {
-		n += a.server.Switches()
+	if s := a.server.Load(); s != nil {
+		n += s.Switches()
 	}
 	return n
 }
@@ -139,6 +157,7 @@ func (a *Arm) close() error {
 	if o == nil {
 		return nil
 	}
+	defer a.does("Close")()
 	a.Reconnects += o.Beyond()
 	a.calls += o.Loop.Begun()
 	calls := a.calls
@@ -163,10 +182,10 @@ type Group struct {
 // Open opens the workload of spec for stacks, which are its arms; that of a name that is there already is a copy. The
 // seed decides the order of the slices. The error wraps timing.ErrClock where the clock is too coarse.
 func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, error) {
-	g := &Group{spec: spec, hang: hangLimit}
+	g := &Group{spec: spec, hang: child.Patience}
 	w, ops := spec.Workload, []timing.Arm(nil)
 	for _, stack := range stacks {
-		arm := &Arm{Name: stack.Name, stack: stack, workload: w}
+		arm := &Arm{Name: stack.Name, stack: stack, workload: w, hang: g.hang}
 		arm.setup.Remote, arm.setup.Figures = spec.Servers[arm.Name], loop.NewFigures(true)
 		if w.Rate > 0 {
 			lead, length := w.Window(0)
@@ -183,7 +202,7 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 			op = timing.Arm{Name: arm.Name, Window: arm.window, Switches: arm.switches}
 		}
 		if w.Apart && arm.setup.Remote == "" {
-			op.Server = func() (time.Duration, bool) { return arm.server.Used() }
+			op.Server = func() (time.Duration, bool) { return arm.server.Load().Used() }
 		}
 		ops = append(ops, op)
 	}
@@ -256,7 +275,7 @@ func (g *Group) Block(ctx context.Context) error {
 	})
 }
 
-// watched closes the fixtures unless do returns in time: a call that hangs then fails.
+// watched gives do as long as a block takes, and then as long as a call may hang.
 func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
 	limit := g.hang + 4*timing.Longest*g.spec.Slice
@@ -268,15 +287,7 @@ func (g *Group) watched(do func() error) error {
 		lead, length := w.Window(took)
 		limit += lead + length
 	}
-	limit *= time.Duration(len(g.Arms))
-	return workload.Watched(limit, nil, func() error {
-		for _, arm := range g.Arms {
-			if o := arm.open.Load(); o != nil {
-				_ = o.Fixture.Close()
-			}
-		}
-		return nil
-	}, do)
+	return g.within(limit*time.Duration(len(g.Arms)), do)
 }
 
 // Record returns the blocks and the latencies so far.
@@ -297,11 +308,18 @@ func (g *Group) Record() timing.Record {
 }
 
 // Close closes the fixtures, the newest first, and returns the first error.
-func (g *Group) Close() (err error) {
+func (g *Group) Close() error { return g.within(4*g.hang, g.close) }
+
+func (g *Group) close() (err error) {
 	for _, arm := range slices.Backward(g.Arms) {
-		if err = cmp.Or(err, arm.close()); arm.server != nil {
-			err = cmp.Or(err, arm.server.Close())
+		err = cmp.Or(err, arm.close())
+	}
+	ended, errs := sync.WaitGroup{}, make([]error, len(g.Arms))
+	for i, arm := range g.Arms {
+		if s := arm.server.Load(); s != nil {
+			ended.Go(func() { errs[i] = s.Close() })
 		}
 	}
-	return err
+	ended.Wait()
+	return cmp.Or(err, cmp.Or(errs...))
 }

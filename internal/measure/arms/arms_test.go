@@ -109,7 +109,54 @@ func TestHangingContestant(t *testing.T) {
 		}
 	}))
 	g.hang = 300 * time.Millisecond
-	require.ErrorContains(t, run(t, g, 50), "(the call hung, so its fixture was closed)")
+	err := run(t, g, 50)
+	hang, ok := errors.AsType[*child.Hang](err)
+	require.True(t, ok, err)
+	require.Regexp(t, `^rawtcp hangs: a call had not returned after [0-9.]+m?s$`, err)
+	require.Contains(t, hang.Goroutines, "internal/measure/arms/arms_test.go:", "where the call was")
+}
+
+// What a hanging stack does not return from is told with its name, and Close does not wait for it again. Where even the
+// calls don't return, nor does the group, and somebody else is told.
+func TestHanging(t *testing.T) {
+	defer func(was time.Duration) { child.Patience = was }(child.Patience)
+	child.Patience = 300 * time.Millisecond
+	for _, c := range []struct {
+		why           string
+		calls, closes bool
+		said          string
+	}{
+		{"calls", true, false, "a call had not returned after [0-9.]+m?s"},
+		{"Close", false, true, "Close had not returned after [0-9.]+m?s"},
+		{"both", true, true, "a call had not returned after [0-9.]+m?s, and neither had Close after 450ms more"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			until, told, ended := make(chan struct{}), make(chan *child.Hang, 2), make(chan error, 1)
+			spec := at(small(t))
+			spec.Slice = 10 * time.Millisecond // for more calls of each than go well
+			spec.Hangs = func(h *child.Hang) { told <- h }
+			go func() {
+				g, err := Open(t.Context(), spec, rawtcp.New(), rawtcp.New(),
+					testkit.Hanging(rawtcp.New(), "shop", until, c.calls, c.closes))
+				for err == nil {
+					err = g.Block(t.Context())
+				}
+				ended <- errors.Join(err, g.Close())
+			}()
+			var err error
+			if c.closes {
+				err = <-told
+				close(until)
+				<-ended
+			} else {
+				err = <-ended
+			}
+			require.Regexp(t, "^shop hangs: "+c.said+"$", err)
+			hang, ok := errors.AsType[*child.Hang](err)
+			require.True(t, ok)
+			require.Contains(t, hang.Goroutines, "github.com/rpcbench/rpcbench/internal/testkit/hanging.go:")
+		})
+	}
 }
 
 // reconnect makes a call of the first arm on another connection.

@@ -141,7 +141,7 @@ func TestServersApart(t *testing.T) {
 		}
 		require.NoError(t, g.Close())
 		for _, arm := range g.Arms {
-			_, lives := arm.server.Used()
+			_, lives := arm.server.Load().Used()
 			require.False(t, lives, "the server of %s outlives the group", arm.Name)
 		}
 	}

@@ -52,13 +52,13 @@ func TestSwitchesAreOfBothProcesses(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Close()) }()
 	arm := g.Arms[0]
-	before := arm.server.Switches()
+	before := arm.server.Load().Switches()
 	require.NoError(t, run(t, g, 1))
-	if arm.server.Switches() == 0 {
+	if arm.server.Load().Switches() == 0 {
 		t.Skip("this system does not tell")
 	}
-	require.Greater(t, arm.server.Switches(), before+10)
-	own, servers := cpu.Switches(os.Getpid()), arm.server.Switches()
+	require.Greater(t, arm.server.Load().Switches(), before+10)
+	own, servers := cpu.Switches(os.Getpid()), arm.server.Load().Switches()
 	require.GreaterOrEqual(t, arm.switches(), own+servers)
 }
 

@@ -53,7 +53,7 @@ type service struct {
 // Serving is the job of a child that serves a stack: the child's side of Start.
 func Serving() Job { return NewJob(serve) }
 
-func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byte, answer func(any) error) error {
+func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byte, reply func(any) error) error {
 	stack, err := stacks(asked.Stack)
 	if err != nil {
 		return err
@@ -73,12 +73,9 @@ func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byt
 		r.Accepted = f.Accepted() - own
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
-		_ = answer(&r) // it fails if the parent has ended, and then lines end too
+		_ = reply(&r) // it fails if the parent has ended, and then lines end too
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	return nil
+	return closes(asked.Stack, f.Close)
 }
 
 // Server is a server in a child of this process. One goroutine at a time.
@@ -106,13 +103,16 @@ func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*
 	}
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, kill)
-	p, err := Command{Does: Serves, Procs: runtime.GOMAXPROCS(0), Asked: asked, Limit: limit}.Start(life)
+	p, err := Command{Does: Serves, Procs: runtime.GOMAXPROCS(0), Asked: asked, Limit: ToClose()}.Start(life)
 	s.process, s.Close = p, sync.OnceValue(s.end)
 	if err = said(err); err == nil {
 		err = s.Ask()
 	}
 	if !release() {
 		err = fmt.Errorf("server process: %w", context.Cause(ctx))
+	}
+	if hang, hangs := errors.AsType[*Hang](err); hangs {
+		hang.Stack = asked.Stack
 	}
 	if err != nil {
 		kill()
@@ -129,6 +129,15 @@ func (s *Server) Switches() int64 { return cpu.Switches(s.process.cmd.Process.Pi
 
 // Ask asks the child for a report. The few allocations that a report costs are counted in the next report.
 func (s *Server) Ask() error { return said(s.process.Ask("", &s.Report)) }
+
+// Quit ends the child, which is to tell what its goroutines do.
+func (s *Server) Quit() (goroutines string) {
+	s.process.quit("it was ended")
+	if hang, hangs := errors.AsType[*Hang](s.Close()); hangs {
+		goroutines = hang.Goroutines
+	}
+	return goroutines
+}
 
 func (s *Server) end() (err error) {
 	if s.process != nil {

@@ -306,7 +306,7 @@ func TestFailures(t *testing.T) {
 		{"a child that ends", named("exits"), "server process: exit status 3"},
 		{"a child that panics, whose trace would fill pages", named("panics"),
 			"server process: panic: broken; goroutine 1 [running]:"},
-		{"a child that prints", named("prints"), "server process: a child printed something else than an answer: " +
+		{"a child that prints", named("prints"), "server process: a child printed something else than a reply: " +
 			"invalid character 'h' looking for beginning of value"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -382,7 +382,7 @@ func TestAParentDoesNotWaitForEver(t *testing.T) {
 		took time.Duration
 	}{
 		{"for its protocol", func(p *Process) error { return p.greet() }, limit},
-		{"for an answer", func(p *Process) error { return p.Ask("", new(Report)) }, time.Second},
+		{"for a reply", func(p *Process) error { return p.Ask("", new(Report)) }, time.Second},
 		{"for the end", func(p *Process) error { return p.End() }, 4 * limit},
 	} {
 		t.Run(c.why, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,7 +43,7 @@ const (
 	Holds    = "hold" // connections or streams, at rest
 )
 
-const limit = 15 * time.Second // for a report, and for the end; rpcbench.Start and Fixture.Close take less
+const limit = 15 * time.Second // to begin, and for the end; rpcbench.Start and Fixture.Close take less
 
 // Command is a program that is to be started as a child.
 type Command struct {
@@ -52,7 +53,7 @@ type Command struct {
 	Procs int           // its GOMAXPROCS; 0 is the default
 	Files bool          // it has a temporary folder of its own, which goes even if the child is killed
 	Asked any           // its first line, as JSON
-	Limit time.Duration // for an answer
+	Limit time.Duration // for a reply
 }
 
 // Process is a child of this process. One goroutine at a time.
@@ -68,6 +69,7 @@ type Process struct {
 	failed *failure // what the child has said last
 	stderr bytes.Buffer
 	limit  time.Duration
+	late   atomic.Pointer[string] // what it has not done in time
 	kill   func()
 	folder string // of its files, "" without one
 }
@@ -131,41 +133,62 @@ func (p *Process) greet() error {
 	return nil
 }
 
-// Ask sends a line and reads what the child answers.
-func (p *Process) Ask(line string, answer any) error {
-	defer time.AfterFunc(p.limit, p.kill).Stop()
+// Ask sends a line and reads the child's reply.
+func (p *Process) Ask(line string, to any) error {
+	defer time.AfterFunc(p.limit, func() { p.quit(fmt.Sprintf("its process gave no answer in %v", p.limit)) }).Stop()
 	_, _ = io.WriteString(p.in, line+"\n") // if it fails, so does reading
-	r := reply{Answer: answer}
+	r := reply{Found: to}
 	err := p.out.Decode(&r)
 	switch {
 	case err == nil && r.Failed == nil:
 		return nil
 	case err == nil:
-		p.failed = r.Failed
+		p.heard(r.Failed)
 		return p.End()
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed):
 		return cmp.Or(p.End(), errors.New("a child ended before its time"))
 	}
 	p.kill()
 	_ = p.End()
-	return fmt.Errorf("a child printed something else than an answer: %w", err)
+	return fmt.Errorf("a child printed something else than a reply: %w", err)
 }
 
 func (p *Process) end() error {
 	defer p.kill()
-	defer time.AfterFunc(4*limit, p.kill).Stop() // it may have three fixtures to close
+	const most = 4 * limit // it may have three fixtures to close
+	defer time.AfterFunc(most, func() { p.quit(fmt.Sprintf("its process had not ended after %v", most)) }).Stop()
 	_ = p.in.Close()
-	for r := (reply{}); p.out.Decode(&r) == nil; { // it may be amid an answer
-		p.failed = cmp.Or(p.failed, r.Failed)
+	for r := (reply{}); p.out.Decode(&r) == nil; { // it may be amid a reply
+		p.heard(r.Failed)
 	}
-	err, said := cmp.Or(p.cmd.Wait(), p.remove()), begins(p.stderr.String())
+	err, said, late := cmp.Or(p.cmd.Wait(), p.remove()), begins(p.stderr.String()), p.late.Load()
 	switch {
 	case p.failed != nil:
 		return p.failed
+	case late != nil:
+		return &Hang{Said: *late, Goroutines: ofPackages(p.stderr.String()), Arm: -1}
 	case err != nil && said != "":
 		return errors.New(said)
 	}
 	return err
+}
+
+// heard keeps what the child has said first of why it fails. One whose stack hangs has ended all else, and can't go on.
+func (p *Process) heard(failed *failure) {
+	p.failed = cmp.Or(p.failed, failed)
+	if failed != nil && failed.Hang != nil {
+		p.kill()
+	}
+}
+
+// quit ends a process that is late. It has a second to tell what its goroutines do.
+func (p *Process) quit(late string) {
+	p.late.CompareAndSwap(nil, &late)
+	if p.cmd.Process == nil || p.cmd.Process.Signal(syscall.SIGQUIT) != nil { // there is none on Windows
+		p.kill()
+		return
+	}
+	time.AfterFunc(time.Second, p.kill)
 }
 
 // begins has the first two lines of a text on one.
@@ -182,9 +205,9 @@ func (p *Process) remove() error {
 	return os.RemoveAll(p.folder)
 }
 
-// reply is a line of a child after that of its protocol: an answer, or why no more come.
+// reply is a line of a child after that of its protocol: what it found, or why no more come.
 type reply struct {
-	Answer any      `json:"answer,omitempty"`
+	Found  any      `json:"answer,omitempty"`
 	Failed *failure `json:"failed,omitempty"`
 }
 
@@ -194,14 +217,24 @@ type failure struct {
 	Unsupported bool   `json:"unsupported,omitempty"` // errors.ErrUnsupported
 	Clock       bool   `json:"clock,omitempty"`       // timing.ErrClock
 	Files       bool   `json:"files,omitempty"`       // syscall.EMFILE
+	Hang        *Hang  `json:"hang,omitempty"`
 }
 
 func failureOf(err error) *failure {
+	hang, _ := errors.AsType[*Hang](err)
 	return &failure{Said: begins(err.Error()), Unsupported: errors.Is(err, errors.ErrUnsupported),
-		Clock: errors.Is(err, timing.ErrClock), Files: errors.Is(err, syscall.EMFILE)}
+		Clock: errors.Is(err, timing.ErrClock), Files: errors.Is(err, syscall.EMFILE), Hang: hang}
 }
 
 func (f *failure) Error() string { return f.Said }
+
+// Unwrap is for who asks for the Hang.
+func (f *failure) Unwrap() error {
+	if f.Hang == nil {
+		return nil
+	}
+	return f.Hang
+}
 
 func (f *failure) Is(cause error) bool {
 	return f.Unsupported && cause == errors.ErrUnsupported || f.Clock && cause == timing.ErrClock ||
@@ -234,14 +267,15 @@ func (s Stacks) Named(names []string) (found []rpcbench.Stack, err error) {
 	return found, nil
 }
 
-// Job is what a child does: a reply for each of lines, about what it is asked. Its error is told to the parent.
-type Job func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, answer func(any) error) error
+// Job is what a child does: a reply for each of lines, about what it is asked. Its error is told to the parent, and so
+// is a reply that is a Hang, for which the parent kills the child.
+type Job func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, reply func(any) error) error
 
 // NewJob makes a job of what is done about a question. A question with a field that Question has not is refused: what a
 // parent of another revision asks for in it would not be measured.
 func NewJob[Question any](do func(ctx context.Context, stacks Stacks, asked Question, lines <-chan []byte,
-	answer func(any) error) error) Job {
-	return func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, answer func(any) error) error {
+	reply func(any) error) error) Job {
+	return func(ctx context.Context, stacks Stacks, asked []byte, lines <-chan []byte, reply func(any) error) error {
 		var question Question
 		given := json.NewDecoder(bytes.NewReader(asked))
 		given.DisallowUnknownFields()
@@ -249,7 +283,7 @@ func NewJob[Question any](do func(ctx context.Context, stacks Stacks, asked Ques
 			return fmt.Errorf("%s is set, which is for children of rpcbench, but standard input has no question "+
 				"that this build reads: %w", Variable, err)
 		}
-		return do(ctx, stacks, question, lines, answer)
+		return do(ctx, stacks, question, lines, reply)
 	}
 }
 
@@ -265,15 +299,19 @@ func Serve(in io.Reader, out io.Writer, stacks Stacks, jobs map[string]Job) (boo
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
+	fmt.Fprintln(out, Protocol) // if it fails, the parent has ended, and so has in
+	say := replies(out)
 	if in == io.Reader(os.Stdin) {
 		own := stdin()
 		in = own
-		context.AfterFunc(ctx, func() { _ = own.Close() }) // which ends lines
+		context.AfterFunc(ctx, func() {
+			_ = own.Close() // which ends lines
+			time.AfterFunc(3*limit, func() { abandon(does, say) })
+		})
 	}
-	fmt.Fprintln(out, Protocol) // if it fails, the parent has ended, and so has in
 	lines := make(chan []byte)
 	go func() {
-		defer cancel() // also amid an answer
+		defer cancel() // also amid a reply
 		defer close(lines)
 		for input := bufio.NewScanner(in); input.Scan(); {
 			select {
@@ -283,17 +321,40 @@ func Serve(in io.Reader, out io.Writer, stacks Stacks, jobs map[string]Job) (boo
 			}
 		}
 	}()
-	err, replies := error(nil), json.NewEncoder(out)
+	var err error
 	if job := jobs[does]; job == nil {
 		err = fmt.Errorf("%s is %q, and the children of this build know %s", Variable, does,
 			strings.Join(slices.Sorted(maps.Keys(jobs)), ", "))
 	} else {
-		err = job(ctx, stacks, <-lines, lines, func(answer any) error { return replies.Encode(reply{Answer: answer}) })
+		err = job(ctx, stacks, <-lines, lines, func(found any) error {
+			if hang, hangs := found.(*Hang); hangs {
+				return say(reply{Failed: failureOf(hang)})
+			}
+			return say(reply{Found: found})
+		})
 	}
 	if err != nil {
-		_ = replies.Encode(reply{Failed: failureOf(err)}) // it fails if the parent has ended
+		_ = say(reply{Failed: failureOf(err)}) // it fails if the parent has ended
 	}
 	return true, err
+}
+
+// replies writes lines, each whole: a Hang is told from another goroutine.
+func replies(out io.Writer) (say func(reply) error) {
+	var mu sync.Mutex
+	lines := json.NewEncoder(out)
+	return func(r reply) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return lines.Encode(r)
+	}
+}
+
+// abandon ends this process, whose job has not ended long after its input: it would run on when the parent is gone.
+func abandon(job string, say func(reply) error) {
+	_ = say(reply{Failed: failureOf(&Hang{Stack: "the job " + job, Said: fmt.Sprintf("it had not ended after %v", 3*limit),
+		Goroutines: Goroutines(), Arm: -1})})
+	os.Exit(1)
 }
 
 // stdin is standard input whose reader is parked. With the race detector of Go 1.26.8 and one P, a collection that

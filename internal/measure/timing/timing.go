@@ -226,7 +226,7 @@ func (p *Pairing) Block(ctx context.Context) error {
 				continue // which warms its own
 			}
 			if _, err := p.slice(ctx, arm); err != nil {
-				return fmt.Errorf("timing: arm %q, warm-up: %w", p.arms[arm].Name, err)
+				return &Failed{arm, fmt.Errorf("timing: arm %q, warm-up: %w", p.arms[arm].Name, err)}
 			}
 		}
 		p.warm = true
@@ -236,7 +236,7 @@ func (p *Pairing) Block(ctx context.Context) error {
 	for turn, arm := range p.order {
 		s, err := p.slice(ctx, arm)
 		if err != nil {
-			return fmt.Errorf("timing: arm %q, block %d: %w", p.arms[arm].Name, i, err)
+			return &Failed{arm, fmt.Errorf("timing: arm %q, block %d: %w", p.arms[arm].Name, i, err)}
 		}
 		s.Turn = turn
 		p.block[arm] = s
@@ -244,6 +244,17 @@ func (p *Pairing) Block(ctx context.Context) error {
 	p.done = append(p.done, p.block...)
 	return nil
 }
+
+// Failed is the error of an operation.
+type Failed struct {
+	Arm int // whose it is
+	err error
+}
+
+func (f *Failed) Error() string { return f.err.Error() }
+
+// Unwrap is what the operation returned.
+func (f *Failed) Unwrap() error { return f.err }
 
 // shuffle makes every order of block i equally likely, independent of the earlier blocks.
 func (p *Pairing) shuffle(i int) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
@@ -39,7 +40,7 @@ const (
 // take part: over HTTP/2 the calls of a connection share pings and window updates.
 func (w Workload) CountCalls(ctx context.Context, stack rpcbench.Stack, calls int64) (f Facts, err error) {
 	const longest = 2 * time.Second
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, runtime.NumCPU())))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, environ.Procs())))
 	var wired tap.Counter
 	o, err := w.Open(ctx, stack, Setup{Config: rpcbench.Config{WrapClient: wired.Wrap}, Starts: int(calls), Seed: 1})
 	if err != nil {

@@ -1,4 +1,15 @@
 package workload
 
+import "errors"
+
 // DrawnSizes are the sizes of the messages of a drawn payload, and the share of draws that were too large.
 var DrawnSizes = drawnSizes
+
+// Changes says how JSON differs from that of a base.
+func Changes(base, own string) (string, error) {
+	c := changes{"base", map[string]string{}}
+	theirs, err := valueOf([]byte(base))
+	value, err2 := valueOf([]byte(own))
+	c.between("request", theirs, value)
+	return c.String(), errors.Join(err, err2)
+}

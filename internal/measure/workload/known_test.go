@@ -19,6 +19,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
@@ -102,7 +103,7 @@ func TestLookCounts(t *testing.T) {
 			} else {
 				require.Equal(t, f.Calls, f.Connections, "connections, one for each call")
 			}
-			require.Equal(t, map[int]bool{cmp.Or(c.procs, runtime.NumCPU()): true}, seen, "GOMAXPROCS during the calls")
+			require.Equal(t, map[int]bool{cmp.Or(c.procs, environ.Procs()): true}, seen, "GOMAXPROCS during the calls")
 			require.Equal(t, before, runtime.GOMAXPROCS(0), "GOMAXPROCS afterwards")
 		})
 	}

@@ -10,13 +10,27 @@ import (
 // Planned is a workload before its run begins.
 type Planned struct {
 	Workload
-	Ordinary bool // the run looks for its Rate, at which the base takes about a quarter of the machine
+	Ordinary bool   // the run looks for its Rate, at which the base takes about a quarter of the machine
+	Calls    string // what they are, where the title has the load too; "" is the whole title
+}
+
+// load is what a title has behind the calls: where they are planned, or where several callers call again at once.
+func (p Planned) load() string {
+	switch {
+	case p.Ordinary:
+		return "ordinary load"
+	case p.Rate > 0:
+		return fmt.Sprintf("%g a second", p.Rate)
+	case p.Callers > 1:
+		return fmt.Sprintf("saturated: %d callers", p.Callers)
+	}
+	return ""
 }
 
 // Ordinary is a workload at ordinary load. Until a rate is found for it, and where none is, it has a thousand calls a
 // second, or as many as its callers can make.
 func Ordinary(w Workload) Planned {
-	return Planned{w.At(1000), true}
+	return Planned{Workload: w.At(1000), Ordinary: true}
 }
 
 // At is the workload at a rate, or at as many calls a second as its callers can make.
@@ -26,12 +40,15 @@ func (w Workload) At(rate float64) Workload {
 	return w
 }
 
-// planned are workloads, of which the named ones have an ordinary load.
+// planned are workloads with their loads behind their titles. The named ones have an ordinary load.
 func planned(all []Workload, ordinary ...string) (planned []Planned) {
 	for _, w := range all {
 		p := Planned{Workload: w}
 		if slices.Contains(ordinary, w.Name) {
 			p = Ordinary(w)
+		}
+		if load := p.load(); load != "" {
+			p.Calls, p.Title = w.Title, w.Title+", "+load
 		}
 		planned = append(planned, p)
 	}
@@ -50,23 +67,22 @@ const (
 // All are the workloads of rpcbench run: situations in which services are, first those that most are in.
 func All() []Planned {
 	return planned([]Workload{
-		{Name: smallLoad, Title: "small calls, ordinary load", Apart: true},
-		{Name: "structured-load-tls", Title: "structured, 2.0 kB, ordinary load, TLS", Payload: "flex.2kB",
+		{Name: smallLoad, Title: "small calls", Apart: true},
+		{Name: "structured-load-tls", Title: "structured, 2.0 kB, TLS", Payload: "flex.2kB", Apart: true, TLS: true},
+		{Name: smallSaturated, Title: "small calls", Callers: 100, Apart: true},
+		{Name: "structured-saturated-tls", Title: "structured, 2.0 kB, TLS", Payload: "flex.2kB", Callers: 30,
 			Apart: true, TLS: true},
-		{Name: smallSaturated, Title: "small calls, saturated: 100 callers", Callers: 100, Apart: true},
-		{Name: "structured-saturated-tls", Title: "structured, saturated: 30 callers, TLS",
-			Payload: "flex.2kB", Callers: 30, Apart: true, TLS: true},
 		{Name: Small, Title: "a small call, one core", Procs: 1},
 
 		{Name: "structured-2kB", Title: "structured, 2.0 kB of JSON, one core", Payload: "flex.2kB", Procs: 1},
 		{Name: "cold-tls", Title: "a new TLS connection, one call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "small-apart", Title: "one small call at a time", Apart: true},
-		{Name: "small-1000-per-second", Title: "small calls, 1,000 a second", Rate: 1000, Apart: true},
-		{Name: "small-load-one-core", Title: "small, ordinary load, GOMAXPROCS 1 each", Apart: true, Procs: 1},
-		{Name: "small-load-wait", Title: "small, ordinary load, handlers wait 1 ms", Apart: true, Wait: time.Millisecond},
-		{Name: "small-saturated-wait", Title: "saturated: 100 callers, handlers wait 1 ms", Callers: 100, Apart: true,
+		{Name: "small-1000-per-second", Title: "small calls", Rate: 1000, Apart: true},
+		{Name: "small-load-one-core", Title: "small calls, GOMAXPROCS 1 each", Apart: true, Procs: 1},
+		{Name: "small-load-wait", Title: "small calls, handlers wait 1 ms", Apart: true, Wait: time.Millisecond},
+		{Name: "small-saturated-wait", Title: "small calls, handlers wait 1 ms", Callers: 100, Apart: true,
 			Wait: time.Millisecond},
-		{Name: "drawn-load", Title: "sizes as services send, ordinary load", Payload: Drawn, Apart: true},
+		{Name: "drawn-load", Title: "sizes as services send", Payload: Drawn, Apart: true},
 		{Name: "mixed", Title: "mixed fields, 418 B of JSON", Payload: "flex.complex", Procs: 1},
 		{Name: "structured-18kB", Title: "structured, 18.5 kB of JSON", Payload: "flex.18kB", Procs: 1},
 		{Name: "bytes-800B", Title: "800 B of bytes (1.1 kB as JSON)", Payload: "800B", Procs: 1},
@@ -135,12 +151,12 @@ func Rows(full bool) (rows []Workload) {
 // Own are the workloads of a method of one's own. Its messages are the method's.
 func Own() []Planned {
 	return planned([]Workload{
-		{Name: ownLoad, Title: "your call, ordinary load", Apart: true},
-		{Name: "call-saturated", Title: "your call, saturated: 100 callers", Callers: 100, Apart: true},
+		{Name: ownLoad, Title: "your call", Apart: true},
+		{Name: "call-saturated", Title: "your call", Callers: 100, Apart: true},
 		{Name: ownSmall, Title: "your call, one core", Procs: 1},
 
-		{Name: "call-load-tls", Title: "your call, ordinary load, TLS", Apart: true, TLS: true},
-		{Name: "call-saturated-tls", Title: "your call, saturated: 30 callers, TLS", Callers: 30, Apart: true, TLS: true},
+		{Name: "call-load-tls", Title: "your call, TLS", Apart: true, TLS: true},
+		{Name: "call-saturated-tls", Title: "your call, TLS", Callers: 30, Apart: true, TLS: true},
 		{Name: "call-tls", Title: "your call over TLS, one core", TLS: true, Procs: 1},
 		{Name: "call-cold-tls", Title: "a new TLS connection, your call", NewConn: true, TLS: true, Procs: 1},
 		{Name: "call-apart", Title: "one call of yours at a time", Apart: true},

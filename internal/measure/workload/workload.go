@@ -202,5 +202,20 @@ func (w Workload) Bytes() int {
 	return n
 }
 
+// Data is how many bytes of data a call sends, without encoding and headers, and as many come back: of a stream, and of
+// messages of 100 kB or more, where their flow matters. Of others it is 0.
+func (w Workload) Data() int {
+	const large, user = 100_000, len("anna.10@example.com" + "Anna10" + "pw-10")
+	switch size := w.Size(); {
+	case w.Stream && w.Structured():
+		return size
+	case w.Stream:
+		return user + size
+	case size >= large:
+		return size
+	}
+	return 0
+}
+
 // Structured says whether a message is echoed, and no user created.
 func (w Workload) Structured() bool { return flex(w.Payload, 0) != nil }

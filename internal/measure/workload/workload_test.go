@@ -345,6 +345,26 @@ func (c row) checked(t *testing.T, by *witness, stack rpcbench.Stack, mayFail bo
 	return true
 }
 
+// What a call sends is known of streams and of large messages.
+func TestData(t *testing.T) {
+	u := rpcbench.Sample(10, 0)
+	user := len(u.Email) + len(u.Name) + len(u.Password)
+	for _, c := range []struct {
+		why  string
+		w    workload.Workload
+		want int
+	}{
+		{"a small user", workload.Workload{}, 0},
+		{"less than 100 kB", workload.Workload{Payload: "99kB"}, 0},
+		{"100 kB", workload.Workload{Payload: "100kB"}, 100_000},
+		{"a small user on a stream", workload.Workload{Stream: true}, user},
+		{"100 kB on a stream", workload.Workload{Stream: true, Payload: "100kB"}, user + 100_000},
+		{"drawn sizes", workload.Workload{Payload: workload.Drawn}, 0},
+	} {
+		require.Equal(t, c.want, c.w.Data(), c.why)
+	}
+}
+
 // Connections are as the stack's library is wired, unless the workload says how many.
 func TestConnections(t *testing.T) {
 	one, shared := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}

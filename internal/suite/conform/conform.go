@@ -119,7 +119,7 @@ func ofOutcomes() []Check {
 				"call, and leaves nothing behind."},
 		{"changed stream replies", true, inTurn, watched(changedStreamReplies),
 			"A stream's Call compares every field of the reply, and the stream stays open and in step."},
-		{"outcomes", false, byItself, watched(func(f *session) { f.outcomes(single()) }),
+		{"outcomes", false, byItself, watched(ofUsersAlone(func(f *session) { f.outcomes(single()) })),
 			"Valid, invalid and oversized users end with the same codes and violations on every stack. The server " +
 				"refuses them, the client gets the answer, and the next call works. An invalid user costs no connection. " +
 				"A body that is too large may cost one."},
@@ -304,6 +304,7 @@ func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Varies
 type session struct {
 	*rpcbench.Fixture
 	s     Subject
+	api   api          // of the client
 	conns int          // as declared
 	tap   tap.Tap      // records the client's connections, unless the session is bare
 	gate  tap.Gate     // holds back what the server's connections receive
@@ -331,11 +332,14 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.limit()/2)
 	defer cancel()
 	f.Fixture, err = rpcbench.Start(ctx, s.Stack, config)
-	if err == nil && s.own() {
-		f.Users = s.users(f.Client)
+	if err != nil {
+		return f, likely(err)
+	}
+	f.api = s.apiOf(f.Client)
+	if s.own() {
 		f.requests, f.replies = f.Method.Messages()
 	}
-	return f, likely(err)
+	return f, nil
 }
 
 // likely adds to the error of a start what is likely to have caused it.
@@ -403,32 +407,42 @@ func (f *session) messages() (requests, replies []wire.Message) {
 	return requests, replies
 }
 
-func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.Users.PrepareUser(u)) }
+// call prepares call i.
+func (f *session) call(i, payload int) rpcbench.Call { return try(f.api.prepare(i, payload)) }
 
-func (f *session) create(u rpcbench.User) rpcbench.Call {
-	return func(ctx context.Context) error {
-		reply, err := f.Users.CreateUser(ctx, u)
-		if err != nil {
-			return err
-		}
-		return rpcbench.Check(&u, &reply)
-	}
-}
+// prepare and create are the two forms of a call of one user, where checks have users that no index has.
+func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.Users.PrepareUser(u)) }
+func (f *session) create(u rpcbench.User) rpcbench.Call  { return createUser{f.Users}.create(u) }
 
 // single lists the two forms of a call without a stream.
 func single() []string { return []string{"CreateUser", "Call"} }
 
 const onStream = "stream's Call"
 
-// form prepares a call of u in one of its forms. On a stream, ctx bounds the stream, and the call also checks how the
-// stream behaves afterwards.
-func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcbench.Call {
+// form prepares call i in one of its forms, the last of which is on a stream that ctx bounds.
+func (f *session) form(ctx context.Context, name string, i int) rpcbench.Call {
+	switch name {
+	case "CreateUser":
+		return f.api.anew(i, 0)
+	case "Call":
+		return f.call(i, 0)
+	}
+	return f.streamed(ctx, rpcbench.Sample(i, 0))
+}
+
+// ofUser prepares a call of u in one of its forms.
+func (f *session) ofUser(name string, u rpcbench.User) rpcbench.Call {
 	switch name {
 	case "CreateUser":
 		return f.create(u)
 	case "Call":
 		return f.prepare(u)
 	}
+	return f.streamed(context.Background(), u)
+}
+
+// streamed prepares a call of u on a stream that ctx bounds. The call also checks how the stream behaves afterwards.
+func (f *session) streamed(ctx context.Context, u rpcbench.User) rpcbench.Call {
 	stream := f.open(ctx, rpcbench.Sample(0, 0), u)
 	must(f.next(stream.calls[0]), "the first Call of a stream")
 	return func(context.Context) error {
@@ -443,16 +457,16 @@ func (f *session) form(ctx context.Context, name string, u rpcbench.User) rpcben
 	}
 }
 
-// both makes a call by CreateUser and by PrepareUser, whose results must agree.
-func (f *session) both(u rpcbench.User) (rpcbench.Response, error) {
-	reply, err := f.Users.CreateUser(context.Background(), u)
-	return reply, errors.Join(err, f.prepare(u)(context.Background()))
+// both makes call i anew, and as a Call.
+func (f *session) both(i, payload int) error {
+	err := f.api.anew(i, payload)(context.Background())
+	return errors.Join(err, f.call(i, payload)(context.Background()))
 }
 
-// round prepares a call for each user of a loop, with a payload of avatar bytes.
-func (f *session) round(avatar int) (calls []rpcbench.Call) {
+// round prepares each call of a loop.
+func (f *session) round(payload int) (calls []rpcbench.Call) {
 	for i := range corpus.Round {
-		calls = append(calls, f.prepare(rpcbench.Sample(i, avatar)))
+		calls = append(calls, f.call(i, payload))
 	}
 	return calls
 }
@@ -478,12 +492,12 @@ func together(callers ...[]rpcbench.Call) error {
 	return errors.Join(errs...)
 }
 
-// callAtOnce lets callers make so many calls each, with a user of its own per caller. A reply to the wrong caller is
+// callAtOnce lets callers make so many calls each, with an index of its own per caller. A reply to the wrong caller is
 // then an error.
-func (f *session) callAtOnce(count, times, avatar int) {
+func (f *session) callAtOnce(count, times, payload int) {
 	var callers [][]rpcbench.Call
 	for i := range count {
-		callers = append(callers, slices.Repeat([]rpcbench.Call{f.prepare(rpcbench.Sample(i, avatar))}, times))
+		callers = append(callers, slices.Repeat([]rpcbench.Call{f.call(i, payload)}, times))
 	}
 	must(together(callers...), "%d callers", count)
 }
@@ -507,17 +521,13 @@ func (f *session) connected(sent int) {
 	}
 }
 
-// hold makes call and returns when the gate holds its request, its context is done, or it ended without a request.
-func (f *session) hold(ctx context.Context, u rpcbench.User, call rpcbench.Call) (result <-chan error) {
-	var marker []byte // empty matches any bytes, where the name can't be read
-	switch {
-	case f.s.masked():
-	case f.s.readable() && f.s.own():
-		marker = f.mark(index(u))
-	case f.s.readable():
-		marker = []byte(u.Name)
+// hold makes call i and returns when the gate holds its request, its context is done, or it ended without a request.
+func (f *session) hold(ctx context.Context, i int, call rpcbench.Call) (result <-chan error) {
+	var mark []byte // empty matches any bytes, where the request can't be read
+	if f.s.readable() && !f.s.masked() {
+		mark = f.api.mark(i)
 	}
-	held := f.gate.Hold(marker)
+	held := f.gate.Hold(mark)
 	ended := make(chan error, 1)
 	go func() { ended <- call(ctx) }()
 	select {

@@ -56,7 +56,7 @@ func late(s Subject) {
 	defer f.Close()
 	var prepared []rpcbench.Call
 	for i := range callers {
-		prepared = append(prepared, f.prepare(rpcbench.Sample(lateUser+i, payload)))
+		prepared = append(prepared, f.call(lateUser+i, payload))
 	}
 	must(manyTimes(prepared, calls/callers), "%d calls of %d callers", calls, callers)
 	must(ended(func() {
@@ -89,20 +89,17 @@ func manyTimes(calls []rpcbench.Call, times int) error {
 // lateWaits checks that each call takes as long as handlers wait, and that a user who breaks rules is refused.
 func (f *session) lateWaits(wait time.Duration) {
 	for i := range 4 {
-		u := rpcbench.Sample(i, 0)
-		must(waited(wait, f.prepare(u)), "a Call")
-		must(waited(wait, f.create(u)), "CreateUser")
+		must(waited(wait, f.call(i, 0)), "a Call")
+		must(waited(wait, f.api.anew(i, 0)), "CreateUser")
 	}
-	if !f.s.own() {
-		wantError(f.prepare(rpcbench.User{})(context.Background()), rpcbench.CodeInvalid, "a user who breaks rules")
-	}
+	f.refused()
 }
 
 // worksAsBefore looks at profiles of calls. Reasons to skip are those of other checks, which print them.
 func (f *session) worksAsBefore(prepared []rpcbench.Call) {
-	if !f.s.TLS && !f.s.own() {
+	if !f.s.TLS {
 		for i := range prepared { // late
-			prepared[i] = f.prepare(rpcbench.Sample(lateUser+i, latePayload))
+			prepared[i] = f.call(lateUser+i, latePayload)
 		}
 		must(goRound(prepared, 2), "call")
 	}
@@ -120,6 +117,7 @@ func (f *session) worksAsBefore(prepared []rpcbench.Call) {
 			}
 			profiles := f.profiledEach(rounds...)
 			f.codecIn(profiles[0], lateOps)
+			f.noRivalIn(profiles[0])
 			transportsRan(f.Stack.Traits, profiles[0], lateOps)
 			f.validatedIn(profiles[0], lateOps)
 			if len(profiles) > 1 {
@@ -178,7 +176,7 @@ func (f *session) connectsAnew(call rpcbench.Call) {
 	}
 	other := try(f.Dial())
 	defer other.Close()
-	must(try(f.s.users(other).PrepareUser(rpcbench.Sample(0, 0)))(ctx), "a call of another client of the server")
+	must(try(f.s.apiOf(other).prepare(0, 0))(ctx), "a call of another client of the server")
 }
 
 // shaking has each TLS handshake of a client looked at. The function that it returns says what was wrong with one.

@@ -15,37 +15,56 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/wire"
 )
 
-// A stack may serve a method of one's own. Checks that send users then send its samples: user i stands for call i.
-
-// own tells whether the stack serves a method of one's own.
+// own tells whether the stack serves a method of one's own. Only checks that differ in kind ask.
 func (s Subject) own() bool { return s.Stack.Method != "" }
 
-// users are those of a client of the stack.
-func (s Subject) users(c rpcbench.Client) rpcbench.Users {
+// An api makes calls by their index: create-user's of user i, or those of a method of one's own of sample i.
+type api interface {
+	prepare(i, payload int) (rpcbench.Call, error) // the user has a payload of so many bytes; a sample is as it is
+	anew(i, payload int) rpcbench.Call             // makes the call with nothing prepared, as CreateUser does
+	mark(i int) []byte                             // bytes by which request i can be told from others
+}
+
+// apiOf is that of a client of the stack.
+func (s Subject) apiOf(c rpcbench.Client) api {
 	if s.own() {
-		return samples{c.(rpcbench.MethodClient)}
+		return ownMethod{c.(rpcbench.MethodClient)}
 	}
-	return c.(rpcbench.Users)
+	return createUser{c.(rpcbench.Users)}
 }
 
-// samples are the Users of a method of one's own.
-type samples struct{ rpcbench.MethodClient }
+type createUser struct{ rpcbench.Users }
 
-func (c samples) PrepareUser(u rpcbench.User) (rpcbench.Call, error) { return c.Prepare(index(u)) }
-
-// index is of the call that a user stands for.
-func index(u rpcbench.User) (i int) {
-	_, err := fmt.Sscanf(u.Name, "Anna%d", &i)
-	must(err, "%q stands for no call", u.Name)
-	return i
+func (c createUser) prepare(i, payload int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.Sample(i, payload))
 }
 
-func (c samples) CreateUser(ctx context.Context, u rpcbench.User) (r rpcbench.Response, err error) {
-	call, err := c.PrepareUser(u)
-	if err == nil {
-		err = call(ctx)
+func (c createUser) anew(i, payload int) rpcbench.Call { return c.create(rpcbench.Sample(i, payload)) }
+
+func (c createUser) mark(i int) []byte { return []byte(rpcbench.Sample(i, 0).Name) }
+
+func (c createUser) create(u rpcbench.User) rpcbench.Call {
+	return func(ctx context.Context) error {
+		reply, err := c.CreateUser(ctx, u)
+		if err != nil {
+			return err
+		}
+		return rpcbench.Check(&u, &reply)
 	}
-	return *rpcbench.Answer(&u), err
+}
+
+type ownMethod struct{ rpcbench.MethodClient }
+
+func (c ownMethod) prepare(i, _ int) (rpcbench.Call, error) { return c.Prepare(i) }
+
+func (c ownMethod) anew(i, _ int) rpcbench.Call {
+	return func(ctx context.Context) error {
+		call, err := c.Prepare(i)
+		if err == nil {
+			err = call(ctx)
+		}
+		return err
+	}
 }
 
 // handling is a client of a method with a Handle.
@@ -116,11 +135,11 @@ func sameBytes(m wire.Message, want []byte, what string, i int) {
 		len(body), len(want))
 }
 
-// mark returns bytes of request i: about the first that tells it from the request after it, where any does. They stand
-// together however the entries of maps come.
-func (f *session) mark(i int) []byte {
-	request, _ := f.encoded(i)
-	next, _ := f.encoded(i + 1)
+// mark returns bytes about the first that tells request i from the one after it, where any does. They stand together
+// however the entries of maps come.
+func (c ownMethod) mark(i int) []byte {
+	requests, _ := c.Messages()
+	request, next := try(requests.Sorted(i)), try(requests.Sorted(i+1))
 	at := len(request) / 2
 	for j := range min(len(request), len(next)) {
 		if request[j] != next[j] {
@@ -132,7 +151,7 @@ func (f *session) mark(i int) []byte {
 	varies := func(b []byte) bool { return !bytes.Equal(b, sent[0]) }
 	// A map's entries come in the order that they lie in, from any of them on: two neighbours are parted seldom.
 	for n := 0; n < corpus.Round || n < 20*corpus.Round && slices.ContainsFunc(sent, varies); n++ {
-		sent = append(sent, try(f.requests.Encode(i)))
+		sent = append(sent, try(requests.Encode(i)))
 	}
 	for size := min(8, len(request)); size > 0; size-- {
 		for k := range request {
@@ -324,7 +343,7 @@ func (f *session) ownChanges() (all []change) {
 		}
 	}
 	for range corpus.Round { // entries of a map come in any order: what may stand across two of them can't be changed
-		_, received, err := f.record(context.Background(), f.prepare(rpcbench.Sample(2, 0)))
+		_, received, err := f.record(context.Background(), f.call(2, 0))
 		must(err, "a call whose reply is not changed")
 		all = slices.DeleteFunc(all, func(c change) bool { return !bytes.Contains(received, c.old) })
 	}

@@ -20,7 +20,7 @@ func otherOrder(f *session) {
 	const times = 32
 	skipIf(f.Stack.Traits.Compression != "", cantReplace)
 	skipIf(strings.Contains(environ.Build(), "-race"), "the race detector drops objects from pools at random")
-	call := f.prepare(rpcbench.Sample(2, 0))
+	call := f.call(2, 0)
 	must(call(context.Background()), "call")
 	_, replies := f.messages()
 	skipIf(len(replies) == 0, "bodies of an unknown protocol can't be read")

@@ -72,7 +72,7 @@ func TestMarksLieWithinAnEntry(t *testing.T) {
 	entries := strings.Split("abcd,efgh,ijkl,mnop,qrst,uvwx", ",")
 	encodings := 0
 	from := func(i int) []byte { return []byte(strings.Join(append(slices.Clone(entries[i:]), entries[:i]...), "")) }
-	f := &session{requests: rpcbench.Messages{
+	c := ownMethod{MethodClient: ofRequests{requests: rpcbench.Messages{
 		Sorted: func(int) ([]byte, error) { return from(0), nil },
 		Encode: func(int) ([]byte, error) {
 			const seldom = 2 * corpus.Round
@@ -81,9 +81,19 @@ func TestMarksLieWithinAnEntry(t *testing.T) {
 			}
 			return from(encodings % 2), nil
 		},
-	}, replies: rpcbench.Messages{Sorted: func(int) ([]byte, error) { return nil, nil }}}
-	mark := string(f.mark(0))
+	}}}
+	mark := string(c.mark(0))
 	require.NotEmpty(t, mark)
 	require.True(t, slices.ContainsFunc(entries, func(entry string) bool { return strings.Contains(entry, mark) }),
 		"%q spans two entries", mark)
+}
+
+// ofRequests is a client of which only the encoding of requests is asked for.
+type ofRequests struct {
+	rpcbench.MethodClient
+	requests rpcbench.Messages
+}
+
+func (c ofRequests) Messages() (requests, replies rpcbench.Messages) {
+	return c.requests, rpcbench.Messages{}
 }

@@ -70,14 +70,14 @@ func ofUsers(name rpcbench.Loss) bool {
 // payload.
 func hostileValues(f *session) {
 	first := rpcbench.Sample(0, 1000)
-	reply, err := f.both(first)
+	reply, err := f.created(first)
 	f.asDeclared("a user with a payload", cmp.Or(err, rpcbench.Check(&first, &reply)), withID(first), reply.User)
-	_, err = f.both(rpcbench.Sample(1, 0))
+	err = f.both(1, 0)
 	must(err, "a user without a payload after one with a payload: does the stack decode into a used value?")
 	failIf(rpcbench.Check(&first, &reply) != nil,
 		"the next call changed the reply that CreateUser had returned: the stack decodes into a used value")
 	for _, c := range corpus.Users() {
-		reply, err := f.both(c.User)
+		reply, err := f.created(c.User)
 		f.asDeclared(c.Name, cmp.Or(err, rpcbench.Check(&c.User, &reply)), withID(c.User), reply.User)
 	}
 	u := invalidUTF8()
@@ -93,6 +93,12 @@ func hostileValues(f *session) {
 	must(err, "invalid UTF-8, declared to be %s", declared)
 	came := cmp.Or(reply.User, new(rpcbench.User)).Name
 	failIf(came != want, "invalid UTF-8, declared to be %s: %q came back as %q", declared, u.Name, came)
+}
+
+// created makes a call of u by CreateUser and by PrepareUser, whose results must agree.
+func (f *session) created(u rpcbench.User) (rpcbench.Response, error) {
+	reply, err := f.Users.CreateUser(context.Background(), u)
+	return reply, errors.Join(err, f.prepare(u)(context.Background()))
 }
 
 // withID is u as the service answers.
@@ -185,7 +191,6 @@ func (s Subject) tooLarge() rpcbench.User {
 
 // outcomes checks the result of valid and of invalid users, in several forms of a call.
 func (f *session) outcomes(forms []string) {
-	skipIf(f.s.own(), "a method of one's own has samples alone: see deadline, cancel and unavailable")
 	type user = rpcbench.User
 	repeat := strings.Repeat
 	for _, c := range []struct {
@@ -220,7 +225,7 @@ func (f *session) outcomes(forms []string) {
 func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rpcbench.Code, broken string) {
 	for _, form := range forms {
 		what := reason + ", " + form
-		call := f.form(context.Background(), form, u)
+		call := f.ofUser(form, u)
 		accepted := f.Accepted()
 		sent, _, err := f.record(context.Background(), call)
 		if broken == "" {
@@ -230,8 +235,7 @@ func (f *session) endsAs(forms []string, reason string, u rpcbench.User, code rp
 		got := fmt.Sprint(wantError(err, code, "%s", what).Violations)
 		failIf(got != broken, "%s: got the violations %s, want %s", what, got, broken)
 		failIf(len(sent) == 0, "%s: the client refused the user and sent nothing: the server must refuse it", what)
-		_, err = f.both(rpcbench.Sample(1, 0))
-		must(err, "%s: the call after it", what)
+		must(f.both(1, 0), "%s: the call after it", what)
 		more := f.Accepted() - accepted
 		failIf(code == rpcbench.CodeInvalid && more != 0,
 			"%s: the call after it took %d new connections: an error reply must leave the connection open%w",
@@ -271,12 +275,10 @@ func neighbours(s Subject) {
 		must(err, "a second fixture, beside the first")
 		defer b.Close()
 		for i := range 2 * corpus.Round {
-			_, err := []*session{a, b}[i%2].both(rpcbench.Sample(i/2, 0))
-			must(err, "with a second fixture beside it")
+			must([]*session{a, b}[i%2].both(i/2, 0), "with a second fixture beside it")
 		}
 		must(a.Close(), "close")
-		_, err = b.both(rpcbench.Sample(1, 0))
-		must(err, "closing one fixture broke the other")
+		must(b.both(1, 0), "closing one fixture broke the other")
 		must(ended(func() { a.connected(0); b.connected(0) }), "of two fixtures, one of them closed")
 	})
 }
@@ -387,7 +389,7 @@ func (c *closing) endsWithin(limit time.Duration) bool {
 func closed(s Subject) {
 	before := goleak.IgnoreCurrent()
 	s.with(rpcbench.Config{Conns: 2}, func(f *session) {
-		call := f.prepare(rpcbench.Sample(0, 0))
+		call := f.call(0, 0)
 		must(call(context.Background()), "call")
 		must(f.Close(), "close")
 		err := within(s.limit()/2, func() error { return call(context.Background()) })
@@ -417,7 +419,7 @@ func (s Subject) closedAlone(side string) {
 		return server, nil
 	}
 	s.with(config, func(f *session) {
-		call, client, u := f.prepare(rpcbench.Sample(0, 0)), f.Client, rpcbench.Sample(1, 0)
+		call, client, u := f.call(0, 0), f.Client, rpcbench.Sample(1, 0)
 		shut := server.Close
 		if side == "Client" {
 			shut, f.Client = client.Close, nil // or the fixture would close it again
@@ -476,13 +478,12 @@ func (s Subject) interruptedCalls(code rpcbench.Code) {
 		return
 	}
 	watched(func(f *session) {
-		u := rpcbench.Sample(1, 0)
-		first := f.hold(context.Background(), u, f.prepare(u))
+		first := f.hold(context.Background(), 1, f.call(1, 0))
 		for _, form := range single() {
 			ctx, cancel := until(code)
 			defer cancel()
 			result := make(chan error, 1)
-			call := f.form(ctx, form, rpcbench.Sample(2, 0))
+			call := f.form(ctx, form, 2)
 			go func() { result <- call(ctx) }()
 			if code == rpcbench.CodeCanceled {
 				time.AfterFunc(queues, cancel)
@@ -511,11 +512,10 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 	ctx, cancel := until(code)
 	defer cancel()
 	var call rpcbench.Call
-	u := rpcbench.Sample(1, 0)
-	err := ended(func() { call = f.form(ctx, form, u) })
+	err := ended(func() { call = f.form(ctx, form, 1) })
 	skipIf(ctx.Err() != nil, "the machine is too slow to tell")
 	failIf(err != nil, "%w", err)
-	result := f.hold(ctx, u, call)
+	result := f.hold(ctx, 1, call)
 	switch code {
 	case rpcbench.CodeCanceled:
 		cancel()
@@ -528,7 +528,7 @@ func (f *session) interrupted(code rpcbench.Code, form string) {
 	if code != rpcbench.CodeUnavailable && form != onStream {
 		f.gate.Release()
 		// whose reply is not the interrupted call's
-		_, _, err := f.record(context.Background(), f.create(rpcbench.Sample(2, 0)))
+		_, _, err := f.record(context.Background(), f.api.anew(2, 0))
 		must(err, "the call after one that ended as %q, of another user", code)
 		_, _, err = f.record(context.Background(), call)
 		must(err, "the %s after one that ended as %q", form, code)
@@ -559,8 +559,8 @@ func shared(f *session) {
 	skipIf(!t.Multiplexed && !t.Reconnects, "a connection has one caller at a time")
 	skipIf(f.s.tiny(), tooSmall+", so whether a request waits can't be told")
 	before, _ := f.bytes()
-	held, other := f.prepare(rpcbench.Sample(1, 0)), f.prepare(rpcbench.Sample(2, 0))
-	first := f.hold(context.Background(), rpcbench.Sample(1, 0), held)
+	held, other := f.call(1, 0), f.call(2, 0)
+	first := f.hold(context.Background(), 1, held)
 	sent, _ := f.bytes()
 	request := len(sent) - len(before)
 	second := make(chan error, 1)
@@ -591,8 +591,7 @@ func shared(f *session) {
 
 // patience checks that a client has no timeout of its own.
 func patience(f *session) {
-	u := rpcbench.Sample(0, 0)
-	result := f.hold(context.Background(), u, f.prepare(u))
+	result := f.hold(context.Background(), 0, f.call(0, 0))
 	select {
 	case err := <-result:
 		failIf(true, "a call ended before the server had it: the client has a timeout of its own: %v", err)

@@ -101,11 +101,11 @@ func changedStreamReplies(f *session) {
 
 // endedStreams checks that a stream ends with the same error as a single call, and that no later use of it hangs.
 func endedStreams(s Subject) {
-	watched(func(f *session) {
+	watched(ofUsersAlone(func(f *session) {
 		before := goleak.IgnoreCurrent()
 		f.outcomes([]string{onStream})
 		if f.Stack.Traits.InvalidUTF8 == rpcbench.UTF8Rejected {
-			call := f.form(context.Background(), onStream, invalidUTF8())
+			call := f.streamed(context.Background(), invalidUTF8())
 			wantError(f.next(call), rpcbench.CodeMalformed, "invalid UTF-8 on a stream")
 		}
 		f.connected(0)
@@ -114,7 +114,7 @@ func endedStreams(s Subject) {
 		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
 		must(f.Close(), "close under an open stream")
 		f.staysEnded(stream, rpcbench.CodeUnavailable)
-	})(s)
+	}))(s)
 	s.interrupted(rpcbench.CodeDeadlineExceeded, []string{onStream})
 	s.interrupted(rpcbench.CodeCanceled, []string{onStream})
 	if s.readable() { // else late bytes of the previous call can't be told apart

@@ -47,6 +47,16 @@ func waited(wait time.Duration, call rpcbench.Call) error {
 	return err
 }
 
+// refused makes a call of a user who breaks rules, and returns how long it took. No sample of a method breaks any.
+func (f *session) refused() time.Duration {
+	if f.s.own() {
+		return 0
+	}
+	began := time.Now()
+	wantError(f.prepare(rpcbench.User{})(context.Background()), rpcbench.CodeInvalid, "a user who breaks rules")
+	return time.Since(began)
+}
+
 // waits checks calls of a server whose handlers wait so long.
 func (s Subject) waits(wait time.Duration) {
 	s.with(rpcbench.Config{Conns: s.beside(sideBySide), Wait: wait}, func(f *session) {
@@ -55,19 +65,15 @@ func (s Subject) waits(wait time.Duration) {
 		var errs [sideBySide]error
 		began := time.Now()
 		for i := range errs {
-			call := f.prepare(rpcbench.Sample(i, 0))
+			call := f.call(i, 0)
 			callers.Go(func() { errs[i] = one(call) })
 		}
 		callers.Wait()
 		must(cmp.Or(errs[:]...), "one of %d calls at a time", sideBySide)
 		failIf(time.Since(began) >= sideBySide*wait, "%d calls at a time waited one after the other, %v each%w", sideBySide,
 			wait, errLate)
-		if !s.own() {
-			u, began := rpcbench.User{}, time.Now()
-			wantError(f.prepare(u)(context.Background()), rpcbench.CodeInvalid, "a user who breaks rules")
-			failIf(time.Since(began) >= wait, "a user who is refused took %v or longer: a handler waits when it has validated%w",
-				wait, errLate)
-		}
+		failIf(f.refused() >= wait, "a user who is refused took %v or longer: a handler waits when it has validated%w", wait,
+			errLate)
 		if client, ok := f.Client.(rpcbench.Echoer); ok {
 			call := try(client.PrepareEcho(&rpcbench.Flex{String: "echo"}))
 			if call(context.Background()) == nil { // else its server does not echo: see the check of that

@@ -47,7 +47,7 @@ func traffic(f *session) {
 		ownTraffic(f)
 		return
 	}
-	f.each("call", f.prepare(rpcbench.Sample(0, 0)))
+	f.each("call", f.call(0, 0))
 	if echoer, ok := f.Client.(rpcbench.Echoer); ok {
 		call, err := echoer.PrepareEcho(new(rpcbench.Flex))
 		if err == nil && call(context.Background()) == nil { // else the check of echoes says why
@@ -93,7 +93,7 @@ func oneRequest(f *session) {
 	}
 	for _, avatar := range []int{0, 1000} {
 		before, _ := f.messages()
-		try(f.both(rpcbench.Sample(0, avatar)))
+		must(f.both(0, avatar), "two calls of one user")
 		requests, _ := f.messages()
 		if f.s.TLS {
 			return
@@ -144,7 +144,7 @@ func (f *session) alike(m wire.Message) []byte {
 func (f *session) oneMessage() {
 	for _, avatar := range []int{0, 1000} {
 		before := f.openStreams()
-		try(f.both(rpcbench.Sample(0, avatar)))
+		must(f.both(0, avatar), "two calls of one user")
 		requests, _ := f.messages()
 		after := f.openStreams()
 		failIf(len(requests) > 0 || len(before) != 1 || len(after) != 1, "calls on a leased stream: before two calls %d "+
@@ -203,7 +203,7 @@ func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 	if err == nil {
 		defer c.Close()
 		var call rpcbench.Call
-		if call, err = s.users(c).PrepareUser(rpcbench.Sample(0, 0)); err == nil {
+		if call, err = s.apiOf(c).prepare(0, 0); err == nil {
 			err = call(context.Background())
 		}
 	}
@@ -211,23 +211,13 @@ func (s Subject) outOfReach(what, addr string, config *tls.Config) {
 }
 
 func compression(f *session) {
-	const size = 64 << 10
-	u := rpcbench.Sample(0, 0)
-	u.Avatar = bytes.Repeat([]byte("rpcbench"), size/8)
-	sent, received, err := f.record(context.Background(), f.prepare(u))
-	must(err, "call")
-	declared := f.Stack.Traits.Compression
-	costs := func(bytes []byte, what string, declared bool) {
-		compressed := len(bytes) < size/2
-		failIf(compressed != declared || !compressed && len(bytes) < size,
-			"64 kB that compress well cost %d bytes in %s; compression declared: %t", len(bytes), what, declared)
-	}
-	if !f.s.own() {
-		costs(sent, "requests", declared == "gzip")
-		costs(received, "replies", declared != "")
+	if f.s.own() {
+		must(f.call(0, 0)(context.Background()), "call")
+	} else {
+		f.payloadCosts()
 	}
 	requests, replies := f.messages()
-	asksGzip := f.Stack.Traits.AsksGzip
+	declared, asksGzip := f.Stack.Traits.Compression, f.Stack.Traits.AsksGzip
 	for _, m := range requests {
 		failIf(asksGzip && m.Header.Get("Accept-Encoding") != "gzip", "a request does not ask for gzip: leave AsksGzip out")
 	}
@@ -242,6 +232,23 @@ func compression(f *session) {
 		}
 		failIf(try(wire.Compressed(m.Body)) && declared == "", "a gRPC message is flagged as compressed, none is declared")
 	}
+}
+
+// payloadCosts checks what a user takes whose payload compresses well. Samples of a method may not.
+func (f *session) payloadCosts() {
+	const size = 64 << 10
+	u := rpcbench.Sample(0, 0)
+	u.Avatar = bytes.Repeat([]byte("rpcbench"), size/8)
+	sent, received, err := f.record(context.Background(), f.prepare(u))
+	must(err, "call")
+	costs := func(bytes []byte, what string, declared bool) {
+		compressed := len(bytes) < size/2
+		failIf(compressed != declared || !compressed && len(bytes) < size,
+			"64 kB that compress well cost %d bytes in %s; compression declared: %t", len(bytes), what, declared)
+	}
+	declared := f.Stack.Traits.Compression
+	costs(sent, "requests", declared == "gzip")
+	costs(received, "replies", declared != "")
 }
 
 const noHeaders = "the protocol has no headers"
@@ -304,7 +311,7 @@ func (s Subject) sentWith(h *rpcbench.Headers) (raw []byte, requests []http.Head
 	must(err, "with Config.Headers, which Dial may refuse with errors.ErrUnsupported alone")
 	defer f.Close()
 	for i := range corpus.Round {
-		try(f.both(rpcbench.Sample(i, 0)))
+		must(f.both(i, 0), "call %d", i)
 	}
 	f.callAtOnce(4, 3, 0)
 	raw, _ = f.bytes()
@@ -374,7 +381,7 @@ var codes = [][2]string{
 // changed lists changes, and one of the reply's code in formats where it is found.
 func (f *session) changed() []change {
 	all := changes()
-	_, received, err := f.record(context.Background(), f.prepare(rpcbench.Sample(2, 0)))
+	_, received, err := f.record(context.Background(), f.call(2, 0))
 	must(err, "a call whose reply is not changed")
 	for _, c := range codes {
 		if bytes.Count(received, []byte(c[0])) == 1 {
@@ -441,30 +448,30 @@ func changedReplies(s Subject) {
 	skipIf(s.Stack.Traits.Compression != "", cantReplace)
 	var all []change
 	var last, next []byte // replies, of one length if they are users
-	vary := false
-	if s.own() {
-		s.with(rpcbench.Config{}, func(f *session) {
-			last, next = try(f.replies.Sorted(1)), try(f.replies.Sorted(2))
-			if vary = f.varies(); !vary {
-				all = f.ownChanges()
-			}
-		})
-	} else {
-		s.with(rpcbench.Config{}, func(f *session) { all = f.changed() })
-	}
+	vary, differ := false, true
+	s.with(rpcbench.Config{}, func(f *session) {
+		if !s.own() {
+			all = f.changed()
+			return
+		}
+		last, next = try(f.replies.Sorted(1)), try(f.replies.Sorted(2))
+		if vary = f.varies(); !vary {
+			all = f.ownChanges()
+		}
+		differ = !vary && !bytes.Equal(last, next)
+	})
 	half := func(before []byte) tap.Filter { return tap.Cut((len(before) - len(last) + len(next)) / 2) }
 	all = append(all, change{held: "only its first half", filter: half, breaks: true})
-	differ := !s.own() || !vary && !bytes.Equal(last, next)
 	if differ {
 		all = append(all, change{held: "the bytes of the reply before", filter: tap.Replay, breaks: true})
 	}
 	for _, c := range all {
 		watched(func(f *session) {
-			before, asked := f.prepare(rpcbench.Sample(1, c.avatar)), rpcbench.Sample(2, c.avatar)
+			before := f.call(1, c.avatar)
 			err := ended(func() {
-				f.refuses("Call", c, before, f.prepare(asked))
+				f.refuses("Call", c, before, f.call(2, c.avatar))
 				if !c.breaks {
-					f.refuses("CreateUser", c, before, f.create(asked))
+					f.refuses("CreateUser", c, before, f.api.anew(2, c.avatar))
 				}
 			})
 			varies := err != nil && !c.breaks && f.varies() // by now, as a time in seconds does

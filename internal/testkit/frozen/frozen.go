@@ -37,7 +37,7 @@ func (c Comparison) Plan() verdict.Plan {
 // Columns are the line of a process: layout, times and CPU times of base, copy and contestant, and three ratios.
 func Columns(p verdict.Process) string {
 	return fmt.Sprintf("%d %.0f %.0f %.0f %.0f %.0f %.0f %.5f %.5f %.5f", p.Layout, p.Ns[0], p.Ns[1], p.Ns[2], p.CPUNs[0],
-		p.CPUNs[1], p.CPUNs[2], p.Ratio, p.Copy, p.ToCopy)
+		p.CPUNs[1], p.CPUNs[2], p.Time.Ratio, p.Time.Copy, p.Time.ToCopy)
 }
 
 // Read reads the file. It fails if a line would not be written as it stands.
@@ -55,7 +55,7 @@ func Read(file string) (all []Comparison, err error) {
 		default:
 			var p verdict.Process
 			_, err := fmt.Sscan(line, &p.Layout, &p.Ns[0], &p.Ns[1], &p.Ns[2], &p.CPUNs[0], &p.CPUNs[1], &p.CPUNs[2],
-				&p.Ratio, &p.Copy, &p.ToCopy)
+				&p.Time.Ratio, &p.Time.Copy, &p.Time.ToCopy)
 			if err != nil || Columns(p) != strings.Join(words, " ") {
 				return nil, fmt.Errorf("%s: no process, or not as it is written: %s (%w)", file, line, err)
 			}

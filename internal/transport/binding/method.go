@@ -198,7 +198,17 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], f Format) (
 	if m.Alone != nil {
 		s.Name += ".converted"
 	}
-	known := sync.OnceValues(func() (*method[Q, A], error) { return complete(m, f) })
+	known := sync.OnceValues(func() (*method[Q, A], error) {
+		if strings.Contains(s.Protocol, "json") && !strings.HasPrefix(s.Traits.Codec, "google.golang.org/protobuf") {
+			for _, t := range []reflect.Type{reflect.TypeFor[Q](), reflect.TypeFor[A]()} {
+				if unseen := opaque(t, map[reflect.Type]bool{}); unseen != nil {
+					return nil, fmt.Errorf("%s: encoding/json sees no field of %v, an opaque message of protobuf: "+
+						"give plain structs, and Converted makes the method for protobuf", m.Name, unseen)
+				}
+			}
+		}
+		return complete(m, f)
+	})
 	return s, func(conns []*Conn[Q, A, struct{}]) (rpcbench.Client, error) {
 		m, err := known()
 		if err != nil {
@@ -214,6 +224,38 @@ func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], f Format) (
 		}
 		return c, nil
 	}
+}
+
+// opaque returns the first type, of t and of what its values hold, that is a message of protobuf without a field that
+// JSON has. It returns nil if there is none.
+func opaque(t reflect.Type, known map[reflect.Type]bool) reflect.Type {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
+		t = t.Elem()
+	}
+	pointer := reflect.PointerTo(t)
+	if t.Kind() != reflect.Struct || known[t] ||
+		pointer.Implements(reflect.TypeFor[interface{ MarshalJSON() ([]byte, error) }]()) ||
+		pointer.Implements(reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()) {
+		return nil
+	}
+	known[t] = true
+	fields, hidden := 0, 0
+	for f := range t.Fields() {
+		switch {
+		case strings.HasPrefix(f.Name, "xxx_hidden_"):
+			hidden++
+		case !f.IsExported() || strings.HasPrefix(f.Name, "XXX_"):
+		default:
+			fields++
+			if unseen := opaque(f.Type, known); unseen != nil {
+				return unseen
+			}
+		}
+	}
+	if fields == 0 && hidden > 0 && pointer.Implements(reflect.TypeFor[interface{ ProtoMessage() }]()) {
+		return t
+	}
+	return nil
 }
 
 type methodClient[Q, A any] struct {

@@ -408,6 +408,47 @@ func TestHandleCostsNoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = serve(t.Context(), m.Requests[0]) }))
 }
 
+// opaqueMessage has the fields that protoc-gen-go gives to a message of the opaque API.
+type opaqueMessage struct {
+	state                  int
+	xxx_hidden_Name        *string
+	XXX_raceDetectHookData int
+	XXX_presence           [1]uint32
+}
+
+func (*opaqueMessage) ProtoMessage()    {}
+func (m *opaqueMessage) String() string { return fmt.Sprint(m.state, m.xxx_hidden_Name) }
+
+// An opaque message has no field that encoding/json sees. Two stacks of JSON would send empty objects, so the error at
+// the start says what is wrong, also of an Equal that looks at nothing.
+func TestOpaqueMessages(t *testing.T) {
+	type within struct {
+		ID    int
+		Lines []map[string]*opaqueMessage
+		Again *within
+	}
+	const want = "dial: shop.v1.Orders/Get: encoding/json sees no field of binding_test.opaqueMessage, an opaque " +
+		"message of protobuf: give plain structs, and Converted makes the method for protobuf"
+	of := rpcbench.Method[opaqueMessage, within]{Name: "shop.v1.Orders/Get", Requests: []*opaqueMessage{{}},
+		Replies: []*within{{}}, Equal: func(_, _ *within) bool { return true }}
+	nested := rpcbench.Method[rpcbench.User, within]{Name: of.Name, Requests: []*rpcbench.User{{}}, Replies: of.Replies,
+		Equal: of.Equal}
+	for _, s := range []rpcbench.Stack{httpjson.Of(of), httpjsoniter.Of(of), httpjson.Of(nested)} {
+		_, err := rpcbench.Start(t.Context(), s, rpcbench.Config{})
+		require.EqualError(t, err, s.Name+": "+want)
+	}
+	type plain struct {
+		ID   int
+		At   time.Time // which has no exported field, and writes itself
+		All  map[string][]plain
+		Next *plain
+	}
+	f, err := rpcbench.Start(t.Context(), httpjson.Of(rpcbench.Method[plain, plain]{Name: of.Name, Requests: []*plain{{}},
+		Replies: []*plain{{}}, Equal: func(want, got *plain) bool { return want.ID == got.ID }}), rpcbench.Config{})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
 // A clone shares nothing with what it was made of but what fields hold that are not exported.
 func TestClone(t *testing.T) {
 	type inner struct {
