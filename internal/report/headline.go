@@ -75,17 +75,21 @@ func (s Summary) swept(stack string) string {
 	all := s.curve(stack)
 	for _, cpu := range []bool{true, false} {
 		if c := all.where(func(l Led) bool { return l.OfCPU == cpu }); len(c) > 0 {
-			found := s.found(c, len(c) == len(all))
-			if s.Remote {
-				found = strings.ReplaceAll(found, "CPU", "client CPU")
-			}
-			said = append(append(said, found), s.crossings(c)...)
+			said = append(append(said, s.whose(s.found(c, len(c) == len(all)))), s.crossings(c)...)
 		}
 	}
 	if missed := all.where(func(l Led) bool { return !l.Answer.Kept() }); len(missed) > 0 {
 		said = append(said, "Too few of the planned calls were completed"+s.at(missed)+", so there is no verdict.")
 	}
 	return strings.Join(said, " ")
+}
+
+// whose says in a text whose CPU time is told: of servers elsewhere it is the client's alone.
+func (s Summary) whose(text string) string {
+	if s.Remote {
+		return strings.ReplaceAll(text, "CPU", "client CPU")
+	}
+	return text
 }
 
 // found is a sentence about a curve by one measure, which is all of the stack's or a part.
@@ -245,7 +249,7 @@ func (s Summary) said(stack string) string {
 	for _, heading := range []string{timeHeading, s.cpu()} {
 		if said == nil {
 			first(heading, func(l Led) string {
-				text := l.takes(base) + " for " + l.Answer.Does
+				text := s.whose(l.takes(base)) + " for " + l.Answer.Does
 				if l.sized() && l.Figure.Verdict != verdict.Same {
 					text += fmt.Sprintf(": %s %s", span(math.Abs(1000*l.Micro())), l.Figure.Verdict)
 				}
@@ -254,7 +258,7 @@ func (s Summary) said(stack string) string {
 		}
 	}
 	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Figure.Ratio > 0 }) {
-		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.measure(), base)
+		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.whose(s.measure()), base)
 	}
 	return strings.Join(said, " ")
 }

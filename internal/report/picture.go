@@ -217,7 +217,7 @@ func ticks(lo, hi float64, place func(float64) float64) (all []Tick) {
 
 // title says what the ratios are of.
 func (s Summary) title() string {
-	what, of := s.measure(), ""
+	what, of := s.whose(s.measure()), ""
 	if stacks := s.Stacks(); len(stacks) == 1 {
 		of = " of " + Label(stacks[0])
 	}

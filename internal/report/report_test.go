@@ -175,10 +175,21 @@ func TestSentences(t *testing.T) {
 	costs.Answers[0].Does, costs.Answers[0].Leads = "50 callers", ByCPU
 	costs.Answers[0].CPU = verdict.Figure{Verdict: verdict.Less, Ratio: 0.9, Lo: 0.88, Hi: 0.93, BaseNs: 91_000,
 		StackNs: 82_000}
+	theirs, halfOpen := planned, level
+	theirs.Remote, halfOpen.Remote = true, true
+	elsewhere := costs
+	elsewhere.Remote = true
+	halfOpen.Answers = []Answer{rate}
+	halfOpen.Answers[0].CPU.Verdict = verdict.Undecided
 	for reason, c := range map[string]struct {
 		s    Summary
 		want []string
 	}{
+		"a planned rate of servers elsewhere": {theirs, []string{"At 5,000 calls a second (1 kB of bytes) the client of " +
+			"gRPC takes 0.08 of a core less than JSON (0.07–0.09)."}},
+		"an undecided one": {halfOpen, []string{"Whether gRPC takes less client CPU than JSON is undecided."}},
+		"several callers of servers elsewhere": {elsewhere, []string{
+			"gRPC takes 0.90 times as much client CPU time as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
 		"CPU alone is decided, of several callers": {costs, []string{
 			"gRPC takes 0.90 times as much CPU time as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
 		"one workload": {alone,

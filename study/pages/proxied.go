@@ -68,9 +68,9 @@ func (m *maker) proxiedTable(of []string) string {
 		text("calls", func(p passage) string { return ofLoads[p.load] }),
 		text("way", func(p passage) string { return ofWays[p.way] }),
 		text("stack", func(p passage) string { return report.Label(p.stack) }),
-		figure("CPU of the client, µs", micros("client-cpu-ns/op")),
-		figure("of nginx, µs", func(p passage) string { return table.Micros(p.proxy(m, file)) }),
-		figure("of the server, µs", micros("server-cpu-ns/op")),
+		figure("CPU, client, µs", micros("client-cpu-ns/op")),
+		figure("CPU, nginx, µs", func(p passage) string { return table.Micros(p.proxy(m, file)) }),
+		figure("CPU, server, µs", micros("server-cpu-ns/op")),
 		figure("median latency, µs", micros("p50-ns")),
 		figure("p99, µs", micros("p99-ns")))
 	return t.Markdown() + "\n" + m.measuredAt(file) + "."
@@ -91,15 +91,15 @@ func (m *maker) again(file string) (most float64) {
 // difference that is smaller than that of the direct way from itself decides nothing.
 func (m *maker) turns(file, load string) string {
 	noise := 1 + m.again(file)
-	side := func(way string) (words string, decided, less bool) {
+	side := func(way, compared, alike string) (words string, decided, less bool) {
 		ratio := m.passing(file, way, load, "grpcprotobuf") / m.passing(file, way, load, "httpjson")
 		if ratio < noise && ratio > 1/noise {
-			return "about as much CPU as JSON", false, false
+			return "about as much" + alike, false, false
 		}
-		return more(ratio) + " CPU than JSON", true, ratio < 1
+		return more(ratio) + compared, true, ratio < 1
 	}
-	direct, sure, less := side(directBefore)
-	through, sureToo, lessToo := side(viaNginx)
+	direct, sure, less := side(directBefore, " CPU than JSON", " CPU as JSON")
+	through, sureToo, lessToo := side(viaNginx, "", "")
 	order := "nginx doesn't change which of the two uses less"
 	switch {
 	case !sure || !sureToo:
@@ -107,7 +107,7 @@ func (m *maker) turns(file, load string) string {
 	case less != lessToo:
 		order = "nginx turns the order round"
 	}
-	return fmt.Sprintf("gRPC uses %s directly and %s through nginx: %s", direct, through, order)
+	return fmt.Sprintf("gRPC uses %s directly, and %s through nginx: %s", direct, through, order)
 }
 
 // more is how much more or less a ratio is than 1, in percent.

@@ -44,11 +44,12 @@ func TestProxied(t *testing.T) {
 		direct, again, kept, defaults int // µs of gRPC, beside JSON's 60 directly and 120 through nginx
 		want                          string
 	}{
-		{"the order stays", 90, 91, 200, 300, "gRPC uses 50% more CPU than JSON directly and 67% more " +
-			"CPU than JSON through nginx: nginx doesn't change which of the two uses less"},
-		{"the order turns", 90, 91, 90, 300, "gRPC uses 50% more CPU than JSON directly and 25% less " +
-			"CPU than JSON through nginx: nginx turns the order round"},
-		{"the direct way differs from itself as much", 70, 90, 90, 300, "gRPC uses about as much CPU as JSON directly and "},
+		{"the order stays", 90, 91, 200, 300, "gRPC uses 50% more CPU than JSON directly, and 67% more " +
+			"through nginx: nginx doesn't change which of the two uses less"},
+		{"the order turns", 90, 91, 90, 300, "gRPC uses 50% more CPU than JSON directly, and 25% less " +
+			"through nginx: nginx turns the order round"},
+		{"the direct way differs from itself as much", 70, 90, 60, 300, "gRPC uses about as much CPU as JSON directly, " +
+			"and 50% less through nginx: whether nginx changes the order is undecided"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			passages(t, root, map[string]int{directBefore: c.direct, directAfter: c.again,

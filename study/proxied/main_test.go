@@ -82,7 +82,7 @@ func TestNoRowOfErrors(t *testing.T) {
 	json := serves(t, httpjson.New())
 	for _, c := range []struct{ name, stack, addr, more, want string }{
 		{"it answers 502", "httpjson", fronts(t, forwards(json, 0)), "-rate=0", "502 Bad Gateway"},
-		{"it answers 502 later", "httpjson", fronts(t, forwards(json, 1000)), "-rate=0", "502 Bad Gateway"},
+		{"it answers 502 later", "httpjson", fronts(t, forwards(json, 150)), "-rate=0", "502 Bad Gateway"},
 		{"it closes", "httpjson", fronts(t, closes), "-rate=0", "connect: unavailable: "},
 		{"its HTTP/2 is off", "grpcprotobuf", fronts(t, forwards(json, 0)), "-rate=0", "connect: unavailable: "},
 		{"nobody listens", "httpjson", nobody.Addr().String(), "-rate=0", "refused"},
