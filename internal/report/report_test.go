@@ -186,7 +186,7 @@ func TestSentences(t *testing.T) {
 		want []string
 	}{
 		"a planned rate of servers elsewhere": {theirs, []string{"At 5,000 calls a second (1 kB of bytes) the client of " +
-			"gRPC takes 0.08 of a core less than JSON (0.07–0.09)."}},
+			"gRPC uses 0.08 of a core less than JSON (0.07–0.09)."}},
 		"an undecided one": {halfOpen, []string{"Whether gRPC takes less client CPU than JSON is undecided."}},
 		"several callers of servers elsewhere": {elsewhere, []string{
 			"gRPC takes 0.90 times as much client CPU time as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
@@ -268,8 +268,8 @@ Median latency
 Time per call, one caller
   a small call, one core            40 µs   42 µs    1.05 (1.04–1.06)  more         +2.0 µs
   1 kB of bytes                     80 µs   64 µs    0.80 (0.78–0.82)  less          −16 µs
-[1] on a noisy machine: other programs used up to 20% of it, and JSON's own time varied by
-  37%, so expect other ratios on a quiet one.
+[1] on a noisy machine: other programs used up to 20% of it, and JSON's own time varied by 37%, so
+  expect other ratios on a quiet one.
 Not measured: a new connection, gRPC: 0 of 8.
 `
 	var b strings.Builder
