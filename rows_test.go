@@ -35,7 +35,7 @@ func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred rows")
 	}
-	const golden, links = "docs/rows.txt", "^BenchmarkCall$/^workload=.*-4g$"
+	const golden, links = "testdata/rows.txt", "^BenchmarkCall$/^workload=.*-4g$"
 	var stacks []string
 	for _, s := range core() {
 		stacks = append(stacks, s.Name)

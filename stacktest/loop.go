@@ -65,7 +65,7 @@ func Benchmark(b *testing.B, stack rpcbench.Stack, w rpcbench.Workload) {
 	row{stack: stack, Workload: workload.Workload(w), hang: hangLimit}.benchmark(b)
 }
 
-// row is what a row times.
+// row is a benchmark of a stack at a workload, with the figures that it has reported.
 type row struct {
 	workload.Workload
 	stack rpcbench.Stack
@@ -150,10 +150,10 @@ func (r row) benchmark(b *testing.B) {
 	}
 }
 
-// check refuses what a row has not: of calls at a rate, and of a server apart, nothing can be decided by single rows.
+// check refuses calls at a rate and a separate server, because single rows can't decide anything about these.
 func (r row) check() error {
 	if r.Rate != 0 || r.Apart {
-		return errors.New("rows have no Rate and no server Apart: rpcbench run has both, and so has a program of yours " +
+		return errors.New("rows have no Rate and no server Apart: rpcbench run has both, and so has your own program " +
 			"that calls cli.Main")
 	}
 	return r.Check()
@@ -336,7 +336,7 @@ func (r row) reconnects(b *testing.B, more, n, waits int64) {
 func (r row) percentiles(b *testing.B, ops *loop.Recorder) {
 	b.Helper()
 	began := time.Now()
-	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5 %
+	const ticks = 20 // a duration on a coarse clock needs at least so many, for an error of 5%
 	tick, coarse := timing.Tick(func() time.Duration { return time.Since(began) })
 	for unit, q := range map[string]float64{"p50-ns": 0.50, "p95-ns": 0.95, "p99-ns": 0.99} {
 		if d, ok := ops.Quantile(q); ok && (!coarse || d >= ticks*tick) {

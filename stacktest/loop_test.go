@@ -316,7 +316,7 @@ func TestHeader(t *testing.T) {
 // Rows of a busy hour end in a warning.
 func TestBusyMachine(t *testing.T) {
 	for _, c := range []struct{ why, share, bench, want string }{
-		{"busy", "0.25", "^BenchmarkHarness$", `(?m)^# rpcbench: warning: other programs used 25 % of the machine meanwhile$`},
+		{"busy", "0.25", "^BenchmarkHarness$", `(?m)^# rpcbench: warning: other programs used 25% of the machine meanwhile$`},
 		{"as much as a result allows", "0.1", "^BenchmarkHarness$", ""},
 		{"without rows", "0.25", "", ""},
 	} {

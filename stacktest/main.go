@@ -37,7 +37,7 @@ func Main(m interface{ Run() int }, stacks ...rpcbench.Stack) {
 	share := current.others()
 	code := m.Run()
 	if used := share(); used > verdict.BusyMachine {
-		remark("warning: other programs used %.0f %% of the machine meanwhile", 100*used)
+		remark("warning: other programs used %.0f%% of the machine meanwhile", 100*used)
 	}
 	exit(code, stacks)
 }

@@ -112,7 +112,7 @@ func scenarios() []scenario {
 		{name: "broken.rate", reason: "a row has no rate", stack: plain, workload: rpcbench.Workload{Rate: 1000},
 			fails: "fake: rows have no Rate and no server Apart: rpcbench run has both"},
 		{name: "broken.apart", reason: "nor another process", stack: plain, workload: rpcbench.Workload{Apart: true},
-			fails: "and so has a program of yours that calls cli.Main"},
+			fails: "and so has your own program that calls cli.Main"},
 		{name: "broken.callers", reason: "a number that is none", stack: plain, workload: rpcbench.Workload{Callers: -1},
 			fails: "fake: a workload's Callers lies between 0 and "},
 		{name: "payload", reason: "the payload goes both ways, in base64", stack: httpjsoniter.New(),

@@ -6,7 +6,7 @@
 // [Conformance] is the suite. It checks each claim of a stack against the bytes on the wire and the allocation profile.
 //
 // [Benchmark] times a stack at a workload, and its documentation lists the figures that its rows report. Versions and
-// units stand above the rows, as benchstat reads them. To compare stacks, use the command: a program of yours becomes
+// units stand above the rows, as benchstat reads them. To compare stacks, use the command: your own program becomes
 // one with [github.com/rpcbench/rpcbench/cli.Main].
 //
 // [Start] starts a server with its client for a test or a benchmark of your own.

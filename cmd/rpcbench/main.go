@@ -3,13 +3,13 @@
 //
 //	rpcbench run                               gRPC with JSON, at five workloads, in about two minutes
 //	rpcbench run httpjson@HEAD~1 httpjson      a build with another: commits, Go releases, module versions
-//	rpcbench run -proto orders.proto ...       the same for a method and messages of yours
+//	rpcbench run -proto orders.proto ...       the same for your own method and messages
 //	rpcbench count grpcprotobuf                bytes, allocations and writes of a call, and a gate for them
 //	rpcbench idle 1000 grpcprotobuf            memory at rest: what a connection takes while nothing happens
 //	rpcbench init -proto orders.proto ...      a module that compares stacks of your method, to keep
 //	rpcbench report folder                     the report of a folder that run has made
 //	rpcbench explain httpjson grpcprotobuf     which layer takes the CPU time of a call
-//	rpcbench bound cpu.pprof                   what another stack could save a service of yours, by a profile of it
+//	rpcbench bound cpu.pprof                   what another stack could save your service, by a profile of it
 //	rpcbench serve                             servers of the stacks, for curl, grpcurl or another machine
 //	rpcbench list                              the stacks and the workloads
 //	rpcbench version                           commit, Go release, machine and versions of libraries
@@ -21,7 +21,7 @@
 // for a -max that is not decided, and 1 for anything else that fails. What was measured before is kept.
 //
 // docs/running.md is the guide to these commands, docs/flags.md has all flags, and docs/gate.md is about pull requests.
-// docs/method.md says how run measures and decides, docs/own-message.md is about a method of yours, docs/service.md
+// docs/method.md says how run measures and decides, docs/own-message.md is about your own method, docs/service.md
 // about the profile of a service, and docs/wire.md about what the servers answer.
 package main
 

@@ -66,7 +66,7 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 	}
 	name := f.String("workload", first, "`name` of rpcbench list")
 	callers := f.Int("callers", 0, "`number` of callers at a time")
-	conns := f.Int("conns", 0, "`number` of connections; as the stack's library is wired unless given")
+	conns := f.Int("conns", 0, "`number` of connections; by default as the stack's library has them")
 	f.IntVar(&o.procs, "gomaxprocs", 1, "`number` of cores: 1 measures CPU work, 0 uses all cores")
 	f.DurationVar(&o.length, "time", 20*time.Second, "for each stack: 2 s in each process, half of it under the profiler")
 	f.StringVar(&o.folder, "keep", "",
@@ -209,7 +209,7 @@ func (o options) print(stdout io.Writer, all []*calls.Explanation) (err error) {
 	if len(all) == 2 {
 		err = errors.Join(err, calls.PrintDifference(stdout, all[0], all[1]))
 	}
-	shell.Say(stdout, "\n± and intervals hold at 95 %%, over processes, each with new connections. SE is a standard "+
+	shell.Say(stdout, "\n± and intervals hold at 95%%, over processes, each with new connections. SE is a standard "+
 		"error over processes, or that of counting the samples of a file.")
 	return err
 }

@@ -17,7 +17,7 @@ import (
 // Command is init, which makes a module to keep.
 func Command(make Make, stdout, stderr io.Writer) shell.Command {
 	return shell.Command{
-		Name: "init", Tidies: true, Does: "Make a Go module that compares ways to serve and call a method of yours",
+		Name: "init", Tidies: true, Does: "Make a Go module that compares ways to serve and call your own method",
 		Example: "rpcbench init -proto orders.proto -call shop.v1.Orders/Get -reply order.json -out orders",
 		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
 			var m Messages

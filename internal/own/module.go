@@ -23,7 +23,7 @@ func (make Make) Group() []string {
 	if make == nil {
 		return nil
 	}
-	return []string{"Messages of yours: " + Flags}
+	return []string{"Your messages: " + Flags}
 }
 
 // Asked tells whether flags of messages were given to a command, and what is wrong with them.

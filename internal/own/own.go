@@ -58,7 +58,7 @@ func (m *Messages) Register(f *flag.FlagSet) {
 // Check refuses flags of messages that this program, or none, can obey.
 func (make Make) Check(m Messages) error {
 	if make == nil {
-		return errors.New("this program makes no modules for messages of yours, but rpcbench's own command does: " +
+		return errors.New("this program makes no modules for your own messages, but rpcbench's own command does: " +
 			"go run github.com/rpcbench/rpcbench/cmd/rpcbench init -h")
 	}
 	for _, side := range [][3]string{{"-request", m.Request, m.RequestSize}, {"-reply", m.Reply, m.ReplySize}} {

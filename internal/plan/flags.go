@@ -165,8 +165,8 @@ func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 	f.Var(&m.rate, "rate", "planned `calls` a second, 500 or more, of 100 callers unless given; auto takes a quarter\n"+
 		"of the machine. A list is a sweep, and may end with saturated; one flag may have a list")
 	f.Var(&m.callers, "callers", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
-	f.Var(&m.conns, "conns", "`number` of connections of each stack, or a list; as its library is wired unless given:\n"+
-		"one if they carry several calls at a time, else one for each caller")
+	f.Var(&m.conns, "conns", "`number` of connections of each stack, or a list; by default one if\n"+
+		"they carry several calls at a time, else one for each caller")
 	f.BoolVar(&m.TLS, "tls", false, "use TLS 1.3")
 	f.BoolVar(&m.Unix, "unix", false, "connect by a Unix socket, and not by TCP")
 	f.StringVar(&m.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
@@ -178,7 +178,7 @@ func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 	f.BoolVar(&m.Headers, "headers", false, "send a token, a trace and a user agent with each call")
 	f.StringVar(&m.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
 	f.Var(&m.gomaxprocs, "gomaxprocs", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
-	f.BoolVar(&m.Apart, "apart", false, "run the server in a process of its own, whose CPU counts too")
+	f.BoolVar(&m.Apart, "apart", false, "run the server in its own process; its CPU counts too")
 	return func() (Sweep, error) { return m.sweep(f) }
 }
 

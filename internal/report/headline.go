@@ -271,7 +271,7 @@ func (l Led) occupies(base string) string {
 	}
 	cores := func(ratio float64) float64 { return math.Abs(1-ratio) * f.BaseNs * l.Answer.Rate / 1e9 }
 	lo, hi := cores(f.Lo), cores(f.Hi)
-	return fmt.Sprintf("%s takes %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Answer.Stack), cores(f.Ratio), f.Verdict,
+	return fmt.Sprintf("%s uses %.2f of a core %s than %s (%.2f–%.2f)", Label(l.Answer.Stack), cores(f.Ratio), f.Verdict,
 		base, min(lo, hi), max(lo, hi))
 }
 

@@ -274,7 +274,7 @@ func library(line string) bool {
 // Hour says of a machine that was not quiet what a reader should make of the figures. It is empty if that is nothing.
 func (s Summary) Hour() string {
 	if said := s.Unrest(); said != "" {
-		return "the machine was not quiet: " + said + ", so expect other ratios on a quiet one"
+		return "on a noisy machine: " + said + ", so expect other ratios on a quiet one"
 	}
 	return ""
 }

@@ -186,7 +186,7 @@ func TestSentences(t *testing.T) {
 		want []string
 	}{
 		"a planned rate of servers elsewhere": {theirs, []string{"At 5,000 calls a second (1 kB of bytes) the client of " +
-			"gRPC takes 0.08 of a core less than JSON (0.07–0.09)."}},
+			"gRPC uses 0.08 of a core less than JSON (0.07–0.09)."}},
 		"an undecided one": {halfOpen, []string{"Whether gRPC takes less client CPU than JSON is undecided."}},
 		"several callers of servers elsewhere": {elsewhere, []string{
 			"gRPC takes 0.90 times as much client CPU time as JSON (0.88–0.93) for 50 callers: 9.1 µs less."}},
@@ -201,15 +201,15 @@ func TestSentences(t *testing.T) {
 			"gRPC takes 1.05 times as long as JSON (1.04–1.06) for a small call, one core: 2.0 µs more.",
 			"drpc takes 0.80 times as long as JSON (0.78–0.82) for 1 kB of bytes: 16 µs less."}},
 		"a planned rate": {planned, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09)."}},
+			"At 5,000 calls a second (1 kB of bytes) gRPC uses 0.08 of a core less than JSON (0.07–0.09)."}},
 		"a rate that somebody typed": {at("2kB of bytes, 2e3 calls a second, TLS", ""),
-			[]string{"At 2,000 calls a second gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			[]string{"At 2,000 calls a second gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a rate of an older result, among other workloads": {at("small, ordinary load", "", found().Answers[3]), []string{
-			"At 2,000 calls a second (small, ordinary load) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			"At 2,000 calls a second (small, ordinary load) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a rate of the list": {at("small calls, 2000 a second", "small calls"), []string{
-			"At 2,000 calls a second (small calls) gRPC takes 0.03 of a core less than JSON (0.03–0.04)."}},
+			"At 2,000 calls a second (small calls) gRPC uses 0.03 of a core less than JSON (0.03–0.04)."}},
 		"a planned rate, and a full machine": {full, []string{
-			"At 5,000 calls a second (1 kB of bytes) gRPC takes 0.08 of a core less than JSON (0.07–0.09). " +
+			"At 5,000 calls a second (1 kB of bytes) gRPC uses 0.08 of a core less than JSON (0.07–0.09). " +
 				"With the machine full (small calls, 50 callers) gRPC serves 25% more calls " +
 				"per second than JSON (11–43%); its median latency is 50% higher."}},
 		"a full machine that answers twice as many": {twice, []string{"With the machine full (small calls, 50 callers) " +
@@ -231,10 +231,10 @@ func TestSentences(t *testing.T) {
 
 	s := found()
 	s.Answers[1].Time.BaseVaried, s.Answers[2].Time.BaseVaried = 0.25, 0
-	require.Equal(t, "the machine was not quiet: other programs used up to 20% of it, "+
+	require.Equal(t, "on a noisy machine: other programs used up to 20% of it, "+
 		"so expect other ratios on a quiet one", s.Hour())
 	s.Answers[0].Time.BaseVaried, s.Answers[2].Others = 0.26, 0.1
-	require.Equal(t, "the machine was not quiet: JSON's own time varied by 26%, so expect other ratios on a quiet one",
+	require.Equal(t, "on a noisy machine: JSON's own time varied by 26%, so expect other ratios on a quiet one",
 		s.Hour())
 	s.Answers[0].Time.BaseVaried = 0
 	require.Empty(t, s.Hour())
@@ -244,7 +244,7 @@ func TestSentences(t *testing.T) {
 	s.Answers[1].Time.BaseVaried = 0
 	s.Answers[0].Time.BaseVaried, s.Answers[0].Time.CopyDiffers = 10.35, 195.57
 	s.Answers[0].Time.NoiseFloor = 195.57
-	require.Equal(t, "the machine was not quiet: JSON's own time varied by more than a factor of two, "+
+	require.Equal(t, "on a noisy machine: JSON's own time varied by more than a factor of two, "+
 		"so expect other ratios on a quiet one", s.Hour())
 	require.NotRegexp(t, `\d{3,} %`, s.Floors().Markdown()+s.Results(true).Markdown(), "which tells no size")
 }
@@ -268,8 +268,8 @@ Median latency
 Time per call, one caller
   a small call, one core            40 µs   42 µs    1.05 (1.04–1.06)  more         +2.0 µs
   1 kB of bytes                     80 µs   64 µs    0.80 (0.78–0.82)  less          −16 µs
-[1] the machine was not quiet: other programs used up to 20% of it, and JSON's own time varied by
-  37%, so expect other ratios on a quiet one.
+[1] on a noisy machine: other programs used up to 20% of it, and JSON's own time varied by 37%, so
+  expect other ratios on a quiet one.
 Not measured: a new connection, gRPC: 0 of 8.
 `
 	var b strings.Builder
@@ -291,7 +291,7 @@ Not measured: a new connection, gRPC: 0 of 8.
 	b.Reset()
 	require.NoError(t, s.Text(&b, 100, false, false))
 	require.Regexp(t, `mixed fields, 50 callers +400 µs +600 µs +1.50 \(1.45–1.55\) +undecided \[1\]`, b.String())
-	require.Contains(t, b.String(), "\n[1] the machine was not quiet: other programs used up to 20% of it, and ")
+	require.Contains(t, b.String(), "\n[1] on a noisy machine: other programs used up to 20% of it, and ")
 	require.NotContains(t, b.String(), "[2]", "one footnote for all lines")
 	s.Answers[2].Answer, s.Answers[0].Wired = verdict.Answer{Time: cpu}, Wired{Callers: 100, Rate: 20_000, Chosen: true}
 	s.Answers[0].Does, s.Answers[0].Calls, s.Answers[0].BaseLoad.Completed = "small, ordinary load", "small", 1

@@ -157,7 +157,7 @@ const (
 	slice  = 5 * time.Millisecond
 )
 
-// span is the median of twelve times. Its interval is between the third and the tenth of them, which covers 96.1 %.
+// span is the median of twelve times. Its interval is between the third and the tenth of them, which covers 96.1%.
 func span(ns []float64) report.Span {
 	slices.Sort(ns)
 	return report.Span{Ns: (ns[blocks/2-1] + ns[blocks/2]) / 2, Lo: ns[2], Hi: ns[blocks-3]}

@@ -30,8 +30,8 @@ func Command(p shell.Program, make own.Make, stdout, stderr io.Writer) shell.Com
 		Name: "run", Tidies: true, Args: " [stack[@build]...]",
 		Does: "Compare stacks, or builds of them, with a base, in two minutes or so",
 		More: "\n\nA build of a stack is a git revision (HEAD~1), a Go release (go1.26.8), a version of a module\n" +
-			"(google.golang.org/grpc@v1.80.0) or KEY=VALUE of the environment. Without one a stack is measured as\n" +
-			"its source lies.",
+			"(google.golang.org/grpc@v1.80.0) or KEY=VALUE of the environment. Without one, the\n" +
+			"working tree is measured.",
 		Example: "rpcbench run",
 		Groups: append([]string{
 			"What is called: base workloads payload stream headers",

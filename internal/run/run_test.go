@@ -167,7 +167,7 @@ func TestSummary(t *testing.T) {
 		{"two processes of eight", processes(2, 0), "2 of 8 processes count, and a verdict needs 6", 2, ""},
 		{"one of eight", processes(1, 0), "1 of 8 processes count, and a verdict needs 6", 0, ""},
 		{"nothing", nil, "not measured", 0, ""},
-		{"something else runs", processes(8, 0.086), "", 2, "other programs used 30 % of the machine"},
+		{"something else runs", processes(8, 0.086), "", 2, "other programs used 30% of the machine"},
 	} {
 		one := versus.Comparison{Spec: p.Spec(w, plan.Of("x")), Found: test.found}
 		s := findings{comparisons: []*versus.Comparison{&one}}.summary(p)

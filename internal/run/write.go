@@ -134,7 +134,7 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		}
 	}
 	if others > n*verdict.BusyMachine && !told {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f %% of the machine meanwhile", 100*others/n))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f%% of the machine meanwhile", 100*others/n))
 	}
 	return s
 }

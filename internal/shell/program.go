@@ -97,7 +97,7 @@ func (p Program) unknown(name string) error {
 	}
 	switch {
 	case slices.Contains(p.Others, name):
-		return Wrong("%s is for create-user, and takes no messages of yours: %s", name, there)
+		return Wrong("%s is for create-user, and takes no your own messages: %s", name, there)
 	case name == JSONv2:
 		return Wrong("%s needs encoding/json/v2, which this program lacks: build it with Go 1.27 or later, and without "+
 			"GOEXPERIMENT=nojsonv2", name)

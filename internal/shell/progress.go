@@ -121,7 +121,7 @@ func (k *Clock) draw() {
 		}
 		share, cells := float64(past)/float64(past+rest), min(20, columns/5)
 		full := int(share * float64(cells))
-		text := []rune(fmt.Sprintf("[%s%s] %2.0f %%, %v left: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
+		text := []rune(fmt.Sprintf("[%s%s] %2.0f%%, %v left: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
 			100*share, left, k.what))
 		line = string(text[:min(len(text), columns-1)])
 	default:

@@ -83,7 +83,7 @@ func TestLineAMinute(t *testing.T) {
 // empty line.
 func TestBar(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+) %, (\w+) left: (.*)$`)
+	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+)%, (\w+) left: (.*)$`)
 	for _, columns := range []int{100, 80, 40, 24} {
 		side, shown := testkit.Terminal(t, columns)
 		synctest.Test(t, func(t *testing.T) {

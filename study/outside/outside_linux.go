@@ -329,14 +329,14 @@ func run(out io.Writer) (all [][2]figures, ratio float64) {
 			}
 			j, g := pair[0], pair[1]
 			all, logs = append(all, pair), append(logs, math.Log((g.client+g.server)/(j.client+j.server)))
-			fmt.Fprintf(out, "pair %d: JSON client %.1f server %.1f p50 %.0f; gRPC client %.1f server %.1f p50 %.0f µs\n",
+			fmt.Fprintf(out, "pair %d: JSON client %.1f server %.1f p50%.0f; gRPC client %.1f server %.1f p50%.0f µs\n",
 				len(all), j.client, j.server, j.p50, g.client, g.server, g.p50)
 		}
 		ends[0]()
 		ends[1]()
 	}
 	mean, low, high := stats.MeanCI(logs, 0.95)
-	fmt.Fprintf(out, "%s, %s: CPU gRPC/JSON %.3f (95 %%: %.3f to %.3f), medians JSON %.1f, gRPC %.1f µs a call, %s\n",
+	fmt.Fprintf(out, "%s, %s: CPU gRPC/JSON %.3f (95%%: %.3f to %.3f), medians JSON %.1f, gRPC %.1f µs a call, %s\n",
 		*message, load, math.Exp(mean), math.Exp(low), math.Exp(high), median(cpu[0]), median(cpu[1]), runtime.Version())
 	return all, math.Exp(mean)
 }

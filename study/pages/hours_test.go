@@ -158,7 +158,6 @@ func TestShown(t *testing.T) {
 		`alike "rates" "grpcprotobuf" 0 100 1 "apart.rate.900"`: {"rates", "apart.rate.900", "grpcprotobuf"},
 		`picture "docs/rates.svg" "rates" "small"`:              {"rates", "apart.saturated", "grpcprotobuf"},
 		`varied "rates"`:                                        {"rates", "apart.saturated", "grpcprotobuf"},
-		`(medians "rates").All`:                                 {"rates", "apart.saturated", "grpcprotobuf"},
 		`(run "rates").Hour`:                                    {"rates", "apart.saturated", "grpcprotobuf"},
 	} {
 		m := in(root)

@@ -117,9 +117,11 @@ func (m *maker) functions() template.FuncMap {
 		// Figures of runs and files, and how to write them, beside printf.
 		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
 		"interval": m.interval, "samples": m.samples, "saves": m.saves, "resting": m.resting, "kB": inKB, "codec": m.median,
-		"difference": m.difference, "change": change, "changed": changed, "median": median, "percentile": percentile,
-		"ratio": ratio, "times": times, "micro": micro,
-		"servers": servers, "rests": m.rests, "kilo": kilo, "grouped": grouped,
+		"difference": m.difference, "told": told, "predicate": predicate, "unclear": unclear, "change": change,
+		"short": short, "saved": saved, "ci": ci,
+		"signed": func(a *comparison, name string) string { return signed(*a, name) },
+		"ratio":  ratio, "times": times, "micro": micro, "servers": servers, "rests": m.rests, "kilo": kilo,
+		"grouped": grouped,
 		"passing": m.passing, "turns": m.turns, "again": m.again, "more": more,
 		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
 		"sum":    func(a, b float64) float64 { return a + b },
@@ -129,9 +131,8 @@ func (m *maker) functions() template.FuncMap {
 		"table": m.table, "directions": m.directions, "claims": m.claims,
 		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
 		"picture": m.picture,
-		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.served,
-		"each": m.each, "bodies": m.bodies, "medians": m.medians, "told": told, "unclear": unclear,
-		"terminal": m.terminal, "printed": m.printed,
+		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.calls,
+		"each": m.each, "bodies": m.bodies, "terminal": m.terminal, "printed": m.printed,
 		"leads": m.leads, "compares": m.compares, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }

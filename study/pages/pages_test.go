@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -296,7 +297,7 @@ var (
 		"README.md.tmpl":           "100%",
 		"docs/guarantees.md.tmpl":  "5%, 1 MB",
 		"docs/limits.md.tmpl":      "25 µs, 95%",
-		"docs/method.md.tmpl":      "37%, 3%, 3.2%, 4%, 5%, 10%, 12%, 90%, 1.96 times, 64 times, 8 kB, 400 ms",
+		"docs/method.md.tmpl":      "0.1%, 37%, 3%, 3.2%, 4%, 5%, 10%, 12%, 90%, 1.96 times, 64 times, 8 kB, 400 ms",
 		"docs/own-message.md.tmpl": "9%",
 		"docs/profile.md.tmpl":     "30%",
 		"study/claims.md.tmpl":     "30%, 70%",
@@ -346,7 +347,7 @@ func TestFiguresAreNotTyped(t *testing.T) {
 var (
 	defined  = regexp.MustCompile(`\{\{-? ?\$(\w+) := (?:(print|answer|led) )?\(?(?:print )?(?:\$(\w+) ?)?(?:"([^"]*)")?`)
 	released = regexp.MustCompile(`\{\{release \$(\w+) `)
-	figured  = regexp.MustCompile(`\{\{(?:ratio|times|median|change|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
+	figured  = regexp.MustCompile(`\{\{(?:ratio|times|told|predicate|change|short|saved|ci|median|micro|printf "[^"]*") \(?(?:answer |led )?\$(\w+)`)
 	words    = regexp.MustCompile(`[a-z.\d]+`)
 	ranged   = regexp.MustCompile(`\{\{(?:ratio|times) [^}]*\}\}(?: to |–)\{\{(?:ratio|times) [^}]*\}\}`)
 )
@@ -393,6 +394,92 @@ func TestNamesInTemplates(t *testing.T) {
 				folder)
 		}
 		return nil
+	}))
+}
+
+var (
+	toldOf   = regexp.MustCompile(`\{\{-? ?(?:told|predicate|change|short|saved|ci|signed|times|median) [^}]*\}\}`)
+	assigned = regexp.MustCompile(`\{\{-? ?\$(\w+) := (.*?) ?-?\}\}\n?`)
+	variable = regexp.MustCompile(`\$\w+`)
+	rated    = regexp.MustCompile(`\brate\.(\d+)"`)
+	ended    = regexp.MustCompile(`[.:]\**\s|\n- `)
+	// Parts of workloads' names, and the words that a sentence has to have for one.
+	surroundings = map[string]string{"saturated": "aturated", "-wait": "wait", "cold": "onnection", "callers.256": "256"}
+)
+
+// sentences are those of a template. A row of a table is one with its head.
+func sentences(text string) (all []string) {
+	for block := range strings.SplitSeq(text, "\n\n") {
+		if rows := strings.Split(block, "\n"); strings.HasPrefix(block, "|") {
+			for _, row := range rows[min(2, len(rows)):] {
+				all = append(all, rows[0]+" "+row)
+			}
+			continue
+		}
+		all = append(all, ended.Split(block, -1)...)
+	}
+	return all
+}
+
+// unsaid are the loads that sentences of a template read figures of, and don't name.
+func unsaid(text string) (all []string) {
+	of := map[string]string{}
+	for _, m := range assigned.FindAllStringSubmatch(text, -1) {
+		of["$"+m[1]] = variable.ReplaceAllStringFunc(m[2], func(name string) string { return of[name] })
+	}
+	for _, sentence := range sentences(assigned.ReplaceAllString(text, "")) {
+		said := regexp.MustCompile(`\{\{.*?\}\}`).ReplaceAllStringFunc(sentence, func(action string) string {
+			quoted := regexp.MustCompile(`"[^"]*"`).FindAllString(action, -1)
+			return "–" + strings.Join(slices.DeleteFunc(quoted, func(q string) bool { return !strings.Contains(q, " ") }), " ")
+		})
+		for _, action := range toldOf.FindAllString(sentence, -1) {
+			reads := variable.ReplaceAllStringFunc(action, func(name string) string { return of[name] })
+			var names []string
+			for _, rate := range rated.FindAllStringSubmatch(reads, -1) {
+				n, _ := strconv.ParseFloat(rate[1], 64)
+				names = append(names, grouped(n))
+			}
+			for part, word := range surroundings {
+				if strings.Contains(reads, part) {
+					names = append(names, word)
+				}
+			}
+			for _, name := range names {
+				if !strings.Contains(said, name) {
+					all = append(all, fmt.Sprintf("%s: %q is not of %s", action, said, name))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestSentencesNameTheirLoad: a sentence or a row with a figure of calls at a rate, of saturated callers, of handlers
+// that wait or of new connections says so.
+func TestSentencesNameTheirLoad(t *testing.T) {
+	const figure = `{{change (led "a" "apart.rate.2000" "b") "CPU"}}`
+	for text, want := range map[string]int{
+		"At 2,000 a second it uses " + figure:                                              0,
+		"At 10,000 a second it uses " + figure:                                             1,
+		"At 2,000 a second it waits. It uses " + figure:                                    1,
+		"| rate | CPU |\n|---|---|\n| 2,000 | " + figure + " |":                            0,
+		"| rate | CPU |\n|---|---|\n| 5,000 | " + figure + " |":                            1,
+		`{{- $a := "x" -}}{{- $b := led $a "apart.saturated" "b" -}}{{told $b "CPU"}}`:     1,
+		`{{- $b := led "a" "apart.saturated" "b" -}}When saturated, {{told $b "CPU"}}`:     0,
+		`{{told (led "a" "apart.rate.2000" "b") "CPU" "at 2,000 a second"}}`:               0,
+		`{{told (led "a" "apart.rate.2000" "b") "CPU" "at 5,000 a second"}}`:               1,
+		`{{- $b := led "a" "small-load-wait" "b" -}}At an ordinary load {{told $b "CPU"}}`: 1,
+	} {
+		require.Len(t, unsaid(text), want, text)
+	}
+	templates := os.DirFS("templates")
+	require.NoError(t, fs.WalkDir(templates, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(templates, name)
+		require.Empty(t, unsaid(string(text)), name)
+		return err
 	}))
 }
 

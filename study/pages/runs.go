@@ -311,6 +311,18 @@ func (k kin) Calls() string {
 	return tenths(all)
 }
 
+// Saved is the range of how much less than the base a stack takes, in percent.
+func (k kin) Saved() string {
+	var all []float64
+	for _, r := range k {
+		all = append(all, 100*(1-r.Ratio))
+	}
+	if slices.Min(all) <= 0 {
+		fail("%s saves nothing in one of these runs", k[0].Stack)
+	}
+	return fmt.Sprintf("%.0f to %.0f%%", slices.Min(all), slices.Max(all))
+}
+
 // each are the runs of several folders that asked one question about messages of their own, so that no range of records
 // has them both.
 func (m *maker) each(work, stack string, dirs ...string) (all kin) {
@@ -340,17 +352,13 @@ func tenths(all []float64) string {
 	return lo + strings.TrimSuffix(hi, " to "+lo)
 }
 
-// calls is how many calls a second callers made who call again at once, of JSON and of a stack.
-func (m *maker) calls(dir, work, stack string) (base, own float64) {
-	a := m.answer(dir, work, stack)
-	round := func(ns float64) float64 { return math.Round(1e7/ns) * 100 }
-	return round(a.BaseNs), round(a.Paired())
-}
+// perSecond is how many calls a second a call's time makes, to the next hundred.
+func perSecond(ns float64) float64 { return math.Round(1e7/ns) * 100 }
 
-// served says how many calls a second those callers made, of JSON and of a stack.
-func (m *maker) served(dir, work, stack string) string {
-	base, own := m.calls(dir, work, stack)
-	return grouped(base) + " and " + grouped(own)
+// calls says how many calls a second callers made who call again at once, of JSON and of a stack.
+func (m *maker) calls(dir, work, stack string) string {
+	a := m.answer(dir, work, stack)
+	return grouped(perSecond(a.BaseNs)) + " and " + grouped(perSecond(a.Paired()))
 }
 
 // String is the range of the ratios and the number of runs.
@@ -435,8 +443,15 @@ func byFactor(a, b kin) int { return cmp.Compare(a.Factor(), b.Factor()) }
 func quotient(a, b *comparison) *comparison {
 	width := math.Exp(math.Hypot(math.Log(a.Hi/a.Lo)/2, math.Log(b.Hi/b.Lo)/2))
 	var q comparison
+	q.Workload, q.Stack, q.GOMAXPROCS, q.Apart, q.OfCPU = a.Workload, a.Stack, a.GOMAXPROCS, a.Apart, a.OfCPU
 	q.Ratio = a.Ratio / b.Ratio
 	q.Lo, q.Hi = q.Ratio/width, q.Ratio*width
+	q.Verdict = verdict.Undecided
+	if floor := 1 + max(a.NoiseFloor, b.NoiseFloor); q.Hi < 1/floor {
+		q.Verdict = verdict.Less
+	} else if q.Lo > floor {
+		q.Verdict = verdict.More
+	}
 	return &q
 }
 

@@ -12,11 +12,8 @@ import (
 // quantities are what a table of settings may show: a ratio to the base of the same run, or what was counted or read of
 // a call.
 var quantities = map[string]func(comparison) string{
-	"CPU": decided,
-	"median": func(a comparison) string {
-		a.Figure = a.Waits(a.Percentiles.P50)
-		return decided(a)
-	},
+	"CPU":      func(a comparison) string { return decided(of(a, "CPU")) },
+	"median":   func(a comparison) string { return decided(of(a, "median")) },
 	"writes":   func(a comparison) string { return fmt.Sprintf("%.2f", a.Facts.Writes) },
 	"switches": func(a comparison) string { return fmt.Sprintf("%.2f", a.StackLoad.Switches) },
 }

@@ -25,8 +25,8 @@ func (m *maker) tables() map[string]func(of []string) string {
 		"connections": m.connectionsTable, "costs": m.costsTable,
 		"grid": m.gridTable, "publics": m.publicsTable, "builds": m.buildsTable, "codec rows": m.codecRowsTable,
 		"codec releases": m.codecReleasesTable, "codecs": m.codecsTable, "differences": m.differencesTable,
-		"towers": m.towersTable, "settings": m.settingsTable, "short": m.shortTable, "price": m.priceTable,
-		"proxied": m.proxiedTable, "pools": m.poolsTable,
+		"towers": m.towersTable, "settings": m.settingsTable, "short": m.shortTable, "cores": m.coresTable,
+		"price": m.priceTable, "proxied": m.proxiedTable, "pools": m.poolsTable,
 	}
 }
 
@@ -87,9 +87,9 @@ func (m *maker) workloadsTable(of []string) string {
 		all, ranges[a.Workload] = append(all, a), m.among(dir, "grpcprotobuf", works...).String()
 	}
 	mixed := slices.ContainsFunc(all, func(a comparison) bool { return waits(a) != waits(all[0]) })
-	prefix := ""
+	ratio := figure("gRPC / JSON (95% CI)", decided)
 	if !mixed {
-		prefix = measured(all[0]) + ", "
+		ratio = shows(map[bool]string{true: "time", false: "CPU"}[waits(all[0])], itself)
 	}
 	told, wired := "", ways(m.run(m.within(dir)[0]).Base, all)
 	if len(wired) == 1 {
@@ -103,12 +103,10 @@ func (m *maker) workloadsTable(of []string) string {
 		text("processes×cores", apart(place)),
 		text("connections, JSON/gRPC", apart(onConnections)),
 		text("figure", func(a comparison) string { return map[bool]string{true: measured(a)}[mixed] }),
-		figure("JSON, µs", func(a comparison) string { return table.Micros(a.BaseNs) }),
-		figure(prefix+"gRPC / JSON (95% CI)", decided),
+		shows("JSON", itself),
+		ratio,
 		figure("all runs", func(a comparison) string { return ranges[a.Workload] }),
-		figure("p50, gRPC / JSON", func(a comparison) string { return waited(a, a.Percentiles.P50) }),
-		figure("p99, gRPC / JSON", func(a comparison) string { return waited(a, a.Percentiles.P99) }),
-		figure("calls/s, gRPC / JSON", answered))
+		shows("p50", itself), shows("p99", itself), shows("calls", itself))
 	return t.Filled().Markdown() + "\n" + m.caption(dir, told, true, all)
 }
 
@@ -129,14 +127,12 @@ func (m *maker) answerTable(of []string) string {
 		}
 		of = of[1:]
 	}
+	led := func(a atRate) comparison { return a.comparison }
 	table.Fill(t, all,
 		text("calls", func(a atRate) string { return a.calls }),
-		figure("JSON's CPU, µs", func(a atRate) string { return table.Micros(a.BaseNs) }),
-		figure("CPU, gRPC / JSON (95% CI)", func(a atRate) string { return decided(a.comparison) }),
+		shows("JSON", led), shows("CPU", led),
 		figure("all runs", func(a atRate) string { return a.records.String() }),
-		figure("p50, gRPC / JSON", func(a atRate) string { return latency(a.Percentiles.P50) }),
-		figure("p99, gRPC / JSON", func(a atRate) string { return latency(a.Percentiles.P99) }),
-		figure("calls/s, gRPC / JSON", func(a atRate) string { return answered(a.comparison) }))
+		shows("p50", led), shows("p99", led), shows("calls", led))
 	made := m.wired(dirs, names) + "\n\n" + t.Markdown()
 	for i, dir := range dirs {
 		if said := hour(m.run(dir), true); said != "" {
@@ -201,59 +197,41 @@ func (m *maker) wired(dirs, names []string) string {
 
 func (m *maker) turnTable(of []string) string {
 	dir, t := of[0], new(table.Table)
-	led := func(a comparison) comparison { return *m.led(dir, a.Workload, a.Stack) }
 	var all []comparison
 	for _, a := range m.run(dir).Of("grpcprotobuf") {
 		all = append(all, comparisonOf(a.Timed()))
 	}
 	table.Fill(t, all,
 		figure("calls a second", func(a comparison) string { return a.Value }),
-		figure("CPU, gRPC / JSON (95% CI)", func(a comparison) string {
+		figure(heads["CPU"].head, func(a comparison) string {
+			said := heads["CPU"].cell(a)
 			if !a.Kept() {
-				return t.Noted(decided(led(a)), report.Because(led(a).Reason))
+				said = t.Noted(said, report.Because(a.CPU.Reason))
 			}
-			return decided(led(a))
+			return said
 		}),
-		figure("switches: JSON", func(a comparison) string { return fmt.Sprintf("%.1f", a.BaseLoad.Switches) }),
-		figure("switches: gRPC", func(a comparison) string { return fmt.Sprintf("%.1f", a.StackLoad.Switches) }),
-		figure("writes: gRPC", func(a comparison) string { return fmt.Sprintf("%.2f", a.Facts.Writes) }))
+		shows("switches of JSON", itself), shows("switches of gRPC", itself), shows("writes of gRPC", itself))
 	return t.Markdown() + "\n" + m.source(dir)
 }
 
 // connectionsTable has a row for each folder and workload, by the connections that were counted. All rows but the last
 // are of one folder.
 func (m *maker) connectionsTable(of []string) string {
-	type row struct {
-		dir string
-		comparison
-	}
-	t, rows, all, other := new(table.Table), []row(nil), []comparison(nil), ""
+	t, all, other := new(table.Table), []comparison(nil), ""
 	for i := 0; i+1 < len(of); i += 2 {
-		a := *m.led(of[i], of[i+1], "grpcprotobuf")
-		rows, all = append(rows, row{of[i], a}), append(all, a)
+		all = append(all, *m.led(of[i], of[i+1], "grpcprotobuf"))
 		if of[i] != of[0] {
 			other = "The last row is of [" + path.Base(of[i]) + "](" + m.link(of[i]) + "/report.md)."
 		}
 	}
-	calls := func(of func(base, own float64) float64) func(row) string {
-		return func(r row) string {
-			if !r.Time.There() {
-				return "" // a planned rate is the same for both
+	table.Fill(t, all,
+		figure("connections", func(a comparison) string {
+			if a.BaseFacts.Connections != a.Facts.Connections {
+				return fmt.Sprintf("JSON %d, gRPC %d", a.BaseFacts.Connections, a.Facts.Connections)
 			}
-			return grouped(of(m.calls(r.dir, r.Workload, r.Stack)))
-		}
-	}
-	table.Fill(t, rows,
-		figure("connections", func(r row) string {
-			if r.BaseFacts.Connections != r.Facts.Connections {
-				return fmt.Sprintf("JSON %d, gRPC %d", r.BaseFacts.Connections, r.Facts.Connections)
-			}
-			return fmt.Sprint(r.Facts.Connections)
+			return fmt.Sprint(a.Facts.Connections)
 		}),
-		figure("CPU, gRPC / JSON (95% CI)", func(r row) string { return decided(r.comparison) }),
-		figure("p99, gRPC / JSON", func(r row) string { return latency(r.Percentiles.P99) }),
-		figure("calls/s: JSON", calls(func(base, _ float64) float64 { return base })),
-		figure("calls/s: gRPC", calls(func(_, own float64) float64 { return own })))
+		shows("CPU", itself), shows("p99", itself), shows("calls of JSON", itself), shows("calls of gRPC", itself))
 	return t.Filled().Markdown() + "\n" + m.caption(of[0], other, true, all)
 }
 

@@ -115,7 +115,7 @@ func TestTablesSayWhereAndHow(t *testing.T) {
 	actions := regexp.MustCompile(`\{\{(table "([^"]+)" .*)\}\}`).FindAllStringSubmatch(string(text), -1)
 	require.NotEmpty(t, actions)
 	for _, action := range actions {
-		said := []string{"answer", "turn", "connections", "agree", "publics", "differences", "towers"}
+		said := []string{"answer", "turn", "connections", "cores", "agree", "publics", "differences", "towers"}
 		if slices.Contains(said, action[2]) || strings.Contains(action[1], `"size"`) {
 			continue // whose sentences above them say it, and what is the same everywhere
 		}
@@ -186,7 +186,7 @@ func again(t *testing.T, root, from, to string, change func(s *report.Summary)) 
 
 const grpcGo = "google.golang.org/grpc"
 
-// TestRunsOfOneKind: a run has a range with those alone that made its comparison in its way.
+// TestRunsOfOneKind: a run has a range with those alone that made its report.Led in its way.
 func TestRunsOfOneKind(t *testing.T) {
 	for reason, c := range map[string]struct {
 		change func(s *report.Summary)
@@ -427,32 +427,6 @@ func TestConnectionsOfClaims(t *testing.T) {
 		_, err := of(folder)
 		require.ErrorContains(t, err, folder)
 	}
-}
-
-// TestMedianLatency: sentences have the verdicts of reports, and none counts a sweep in which gRPC's latency is
-// somewhere higher.
-func TestMedianLatency(t *testing.T) {
-	for ratio, want := range map[float64][2]string{
-		0.92: {"8% lower", "2 of 2, 0 open"}, 1.5: {"50% higher", "has a higher median latency"},
-		1.01: {"undecided", "0 of 2, 2 open"},
-	} {
-		root := record(t)
-		again(t, root, "rates", "rates", func(s *report.Summary) {
-			for i := range s.Answers {
-				s.Answers[i].Percentiles.P50 = verdict.Percentile{BaseNs: 100, CopyNs: 100, StackNs: 100 * ratio,
-					Ratio: ratio, Lo: ratio - 0.02, Hi: ratio + 0.02}
-			}
-		})
-		require.Equal(t, want[0], filled(t, root, `median (led "rates" "apart.rate.900" "grpcprotobuf")`))
-		made, err := fill(root, `{{with medians "rates"}}{{.Lower}} of {{.All}}, {{.Undecided}} open{{end}}`)
-		if err != nil {
-			made = err.Error()
-		}
-		require.Contains(t, made, want[1])
-	}
-	root := record(t)
-	require.Equal(t, "20% more", filled(t, root, `change (led "quiet" "small" "grpcprotobuf")`))
-	require.Equal(t, "50% less", filled(t, root, `change (led "quiet" "structured-2kB" "grpcprotobuf")`))
 }
 
 // TestOwnMessages: ranges over runs that each have messages of their own.

@@ -48,69 +48,8 @@ func waits(a comparison) bool { return a.Leads == report.ByTime && a.GOMAXPROCS 
 
 func measured(a comparison) string { return map[bool]string{true: "latency", false: "CPU"}[waits(a)] }
 
-// latency is the ratio of a percentile.
-func latency(p verdict.Percentile) string {
-	if p.Ratio == 0 {
-		return ""
-	}
-	return table.Ratio(p.Ratio)
-}
-
-// waited is latency, but where client and server take turns on one core: no caller of a service waits so.
-func waited(a comparison, p verdict.Percentile) string {
-	if processes(a)*a.GOMAXPROCS == 1 {
-		return ""
-	}
-	return latency(p)
-}
-
-// median is by how much a stack's median latency differs from the base's, by the verdict that a report has of it.
-func median(a *comparison) string {
-	switch f := a.Waits(a.Percentiles.P50); f.Verdict {
-	case verdict.Less:
-		return changed(f.Ratio) + " lower"
-	case verdict.More:
-		return changed(f.Ratio) + " higher"
-	default:
-		return report.Says(f.Verdict)
-	}
-}
-
-// percentile is the ratio of the median latency, with its interval and, where it decides nothing, a word.
-func percentile(a *comparison) string {
-	f := a.Waits(a.Percentiles.P50)
-	return sized(comparison{Figure: f})
-}
-
 // changed is how far a ratio is from 1, in percent.
 func changed(ratio float64) string { return fmt.Sprintf("%.0f%%", 100*math.Abs(ratio-1)) }
-
-// change is changed with its direction, of what a stack takes.
-func change(a *comparison) string {
-	return more(a.Ratio)
-}
-
-// medians counts the loads of sweeps, and at how many of them gRPC's median latency is lower.
-type medians struct{ Lower, All int }
-
-// Undecided are those where neither is lower.
-func (d medians) Undecided() int { return d.All - d.Lower }
-
-// medians are of the verdicts that the reports have. It fails if one of them is that gRPC's latency is higher.
-func (m *maker) medians(dirs ...string) (d medians) {
-	for _, dir := range dirs {
-		for _, a := range m.whole(dir).Of("grpcprotobuf") {
-			switch a.Waits(a.Percentiles.P50).Verdict {
-			case verdict.More:
-				fail("%s has a higher median latency of gRPC at %s", dir, a.Workload)
-			case verdict.Less:
-				d.Lower++
-			}
-			d.All++
-		}
-	}
-	return d
-}
 
 // answered is how many calls a second callers made who call again at once, in times the base's. At a planned rate both
 // answer as many.

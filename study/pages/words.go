@@ -10,28 +10,38 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// amount is a figure of an answer with the words around its percentage: if it is lower than the base's, if it is
-// higher, and what is unclear if nothing is decided.
+// amount is a figure of an answer with the words around its percentage: the verb before it, what follows if it is lower
+// than the base's and if it is higher, and what it is of. A page gets a figure and these words from here, together.
 type amount struct {
-	of                   func(a comparison) verdict.Figure
-	lower, higher, clear string
+	of                        func(a comparison) verdict.Figure
+	verb, lower, higher, name string
 }
 
 var amounts = map[string]amount{
-	"CPU":    {ofCPU, "uses %s less CPU", "uses %s more CPU", "CPU"},
-	"median": {ofMedian, "has a %s lower median latency", "has a %s higher median latency", "median latency"},
-	"p99":    {ofP99, "has a %s lower p99 latency", "has a %s higher p99 latency", "p99 latency"},
-	"calls":  {ofCalls, "answers %s fewer calls per second", "answers %s more calls per second", "calls per second"},
+	"CPU":           {ofCPU, "uses", "less", "more", "CPU"},
+	"time":          {ofTime, "takes", "less", "more", "time"},
+	"median":        {ofMedian, "has a", "lower", "higher", "median latency"},
+	"p99":           {ofP99, "has a", "lower", "higher", "p99 latency"},
+	"calls":         {ofCalls, "answers", "fewer", "more", "calls per second"},
+	"calls of JSON": {ofTime, "answers", "fewer", "more", "calls per second"},
 }
 
 func ofMedian(a comparison) verdict.Figure { return a.Waits(a.Percentiles.P50) }
 func ofP99(a comparison) verdict.Figure    { return a.Waits(a.Percentiles.P99) }
 func ofCalls(a comparison) verdict.Figure  { return a.Time.Inverse() }
 
-// ofCPU is the figure of CPU. On one core that is the time of a call.
+// ofCPU is the figure of CPU. If client and server share one core, that is the time of a call.
 func ofCPU(a comparison) verdict.Figure {
-	if !a.OfCPU && a.GOMAXPROCS != 1 {
-		fail("%s has a figure of time, and none of CPU", a.Workload)
+	if a.OfCPU || processes(a)*a.GOMAXPROCS == 1 {
+		return a.Figure
+	}
+	return a.CPU
+}
+
+// ofTime is the figure of a call's time.
+func ofTime(a comparison) verdict.Figure {
+	if a.OfCPU {
+		return a.Time
 	}
 	return a.Figure
 }
@@ -44,10 +54,34 @@ func found(a comparison, name string) (amount, verdict.Figure) {
 	}
 	f := of.of(a)
 	if f.Ratio == 0 {
-		fail("%s: %s has no %s", a.Workload, a.Stack, of.clear)
+		fail("%s: %s has no %s", a.Workload, a.Stack, of.name)
 	}
 	return of, f
 }
+
+// direction is the word for a figure.
+func (of amount) direction(f verdict.Figure) string {
+	return map[bool]string{true: of.lower, false: of.higher}[f.Ratio < 1]
+}
+
+// says is what a stack does by a figure.
+func (of amount) says(f verdict.Figure) string {
+	if !sure(f) {
+		return "shows no clear difference in " + of.name
+	}
+	return of.verb + " " + of.brief(f) + " " + of.name
+}
+
+// brief is a figure and its direction, behind words that say what it is of.
+func (of amount) brief(f verdict.Figure) string {
+	if !sure(f) {
+		return "no clear difference"
+	}
+	return changed(f.Ratio) + " " + of.direction(f)
+}
+
+// sure tells whether a difference is decided.
+func sure(f verdict.Figure) bool { return f.Verdict == verdict.Less || f.Verdict == verdict.More }
 
 // told is a sentence of a stack: its figure, the direction, and what it is of. More are words for the end, and further
 // answers about the same stack, each with words of its own: "gRPC uses 40% more CPU at 2,000 calls a second and 30%
@@ -76,37 +110,46 @@ func told(a *comparison, name string, more ...any) string {
 	return strings.Join(said[:last], ", ") + " and " + said[last]
 }
 
-// unclear is what a sentence says of an answer that decides nothing, after the stack. It fails if one does.
+// predicate is told where the sentence has its subject.
+func predicate(a *comparison, name string) string {
+	of, f := found(*a, name)
+	return of.says(f)
+}
+
+// unclear is predicate of an answer that decides nothing. It fails if it does.
 func unclear(a *comparison, name string) string {
-	of, figure := found(*a, name)
-	if sure(figure) {
-		fail("%s: %s has a clear difference in %s", a.Workload, a.Stack, of.clear)
+	if of, f := found(*a, name); sure(f) {
+		fail("%s: %s has a clear difference in %s", a.Workload, a.Stack, of.name)
 	}
-	return of.says(figure)
+	return predicate(a, name)
 }
 
-// says is what a stack does by a figure.
-func (a amount) says(f verdict.Figure) string {
-	switch {
-	case !sure(f):
-		return "shows no clear difference in " + a.clear
-	case f.Ratio < 1:
-		return strings.Replace(a.lower, "%s", changed(f.Ratio), 1)
-	}
-	return strings.Replace(a.higher, "%s", changed(f.Ratio), 1)
-}
+// change is a figure, its direction and what it is of: 41% more CPU. It fails where nothing is decided.
+func change(a *comparison, name string) string { return short(a, name) + " " + amounts[name].name }
 
-// brief is a figure and its direction, behind a sentence that says what it is of.
-func (a amount) brief(f verdict.Figure) string {
+// short is change where the sentence has said what the figure is of: 41% more.
+func short(a *comparison, name string) string {
+	of, f := found(*a, name)
 	if !sure(f) {
-		return "no clear difference"
+		fail("%s: the %s of %s is not decided", a.Workload, of.name, a.Stack)
 	}
-	_, words, _ := strings.Cut(a.says(f), "%")
-	return changed(f.Ratio) + " " + strings.Fields(words)[0]
+	return of.brief(f)
 }
 
-// sure tells whether a difference is decided.
-func sure(f verdict.Figure) bool { return f.Verdict == verdict.Less || f.Verdict == verdict.More }
+// saved is a figure that is lower than the base's, for a sentence that says that it is.
+func saved(a *comparison, name string) string {
+	of, f := found(*a, name)
+	if f.Verdict != verdict.Less {
+		fail("%s: %s saves no %s", a.Workload, a.Stack, of.name)
+	}
+	return changed(f.Ratio)
+}
+
+// ci is a ratio with its interval, of what its sentence or its row names.
+func ci(a *comparison, name string) string {
+	_, f := found(*a, name)
+	return sized(comparison{Figure: f})
+}
 
 // signed is a figure in a cell, in percent with its sign.
 func signed(a comparison, name string) string {

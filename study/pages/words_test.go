@@ -58,31 +58,95 @@ func TestShortTable(t *testing.T) {
 		filled(t, sweep(t), `table "short" "small" "sweep" "apart." ""`))
 }
 
-// TestTold: a sentence has the stack, the figure and the direction of the answer that it asks for.
-func TestTold(t *testing.T) {
+// TestHeads: what stands below a head is what the head says, of an answer no two figures of which are alike.
+func TestHeads(t *testing.T) {
+	figure := func(ratio, base float64, v verdict.Verdict) verdict.Figure {
+		return verdict.Figure{Ratio: ratio, Lo: ratio - 0.01, Hi: ratio + 0.01, BaseNs: base, Verdict: v}
+	}
+	percentile := func(ratio float64) verdict.Percentile {
+		return verdict.Percentile{Ratio: ratio, Lo: ratio - 0.02, Hi: ratio + 0.02, BaseNs: 5000, CopyNs: 5000, StackNs: 900}
+	}
+	a := report.Answer{Stack: "grpcprotobuf", Leads: report.ByCPU, GOMAXPROCS: 2,
+		Wired:     report.Wired{Apart: true, Callers: 100},
+		BaseFacts: &report.Counts{Writes: 11, Connections: 100}, Facts: &report.Counts{Writes: 12, Connections: 1},
+		Answer: verdict.Answer{Processes: verdict.Counts{Planned: 8, Counted: 8},
+			Time: figure(0.5, 20_000, verdict.Less), CPU: figure(1.4, 30_000, verdict.More),
+			BaseLoad: verdict.Load{Switches: 7}, StackLoad: verdict.Load{Switches: 9},
+			Percentiles: verdict.Percentiles{P50: percentile(0.8), P99: percentile(0.3)}}}
+	want := map[string][2]string{
+		"JSON":             {"JSON, µs", "30.0"},
+		"CPU":              {"CPU, gRPC / JSON (95% CI)", "1.40 (1.39–1.41)"},
+		"time":             {"time, gRPC / JSON (95% CI)", "0.50 (0.49–0.51)"},
+		"p50":              {"p50, gRPC / JSON", "0.80"},
+		"p99":              {"p99, gRPC / JSON", "0.30"},
+		"median":           {"median latency, gRPC / JSON (95% CI)", "0.80 (0.78–0.82)"},
+		"calls":            {"calls/s, gRPC / JSON", "2.00"},
+		"calls of JSON":    {"calls/s: JSON", "50,000"},
+		"calls of gRPC":    {"calls/s: gRPC", "100,000"},
+		"switches of JSON": {"switches: JSON", "7.0"},
+		"switches of gRPC": {"switches: gRPC", "9.0"},
+		"writes of gRPC":   {"writes: gRPC", "12.00"},
+	}
+	require.Len(t, heads, len(want), "nobody has read one of them")
+	for name, q := range heads {
+		require.Equal(t, want[name], [2]string{q.head, q.cell(comparisonOf(a.Led()))}, name)
+	}
+	for name, want := range map[string]string{"CPU": "1.40 (1.39–1.41)", "median": "0.80 (0.78–0.82)",
+		"writes": "12.00", "switches": "9.00"} {
+		require.Equal(t, want, quantities[name](comparisonOf(a.Led())), name)
+	}
+	planned := a
+	planned.Time = verdict.Figure{}
+	for _, name := range []string{"calls", "calls of JSON", "calls of gRPC"} {
+		require.Empty(t, heads[name].cell(comparisonOf(planned.Led())), "a planned rate is the same for both")
+	}
+	alone := a
+	alone.Apart, alone.GOMAXPROCS = false, 1
+	require.Empty(t, heads["p99"].cell(comparisonOf(alone.Led())), "nobody waits on one core for the side that calls")
+}
+
+// TestWords: words come with their figure: the stack, the direction and what it is of, as the answer has them.
+func TestWords(t *testing.T) {
 	root := sweep(t)
 	for asked, want := range map[string]string{
-		`"apart.rate.2000" "grpcprotobuf") "CPU"`:    "gRPC uses 40% more CPU",
-		`"apart.rate.2000" "grpcprotobuf") "median"`: "gRPC shows no clear difference in median latency",
-		`"apart.rate.2000" "grpcprotobuf") "p99"`:    "gRPC has a 50% higher p99 latency",
-		`"apart.saturated" "grpcprotobuf") "p99"`:    "gRPC has a 30% lower p99 latency",
-		`"apart.saturated" "grpcprotobuf") "calls"`:  "gRPC answers 25% more calls per second",
-		`"apart.rate.2000" "grpcprotobuf") "CPU" "at a rate" (led "sweep" "apart.saturated" "grpcprotobuf") "when full"`: "" +
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU"`:    "gRPC uses 40% more CPU",
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "median"`: "gRPC shows no clear difference in median latency",
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "p99"`:    "gRPC has a 50% higher p99 latency",
+		`told (led "sweep" "apart.saturated" "grpcprotobuf") "p99"`:    "gRPC has a 30% lower p99 latency",
+		`told (led "sweep" "apart.saturated" "grpcprotobuf") "calls"`:  "gRPC answers 25% more calls per second",
+		`told (led "sweep" "apart.saturated" "grpcprotobuf") "time"`:   "gRPC takes 20% less time",
+
+		`change (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU"`:    "40% more CPU",
+		`change (led "sweep" "apart.saturated" "grpcprotobuf") "median"`: "20% lower median latency",
+		`short (led "sweep" "apart.saturated" "grpcprotobuf") "median"`:  "20% lower",
+		`short (led "sweep" "apart.rate.2000" "grpcprotobuf") "p99"`:     "50% higher",
+		`short (led "sweep" "apart.saturated" "grpcprotobuf") "calls"`:   "25% more",
+		`saved (led "sweep" "apart.saturated" "grpcprotobuf") "time"`:    "20%",
+		`ci (led "sweep" "apart.saturated" "grpcprotobuf") "time"`:       "0.80 (0.79–0.81)",
+		`ci (led "sweep" "apart.saturated" "grpcprotobuf") "CPU"`:        "1.20 (1.19–1.21)",
+
+		`short (answer "sweep" "apart.saturated" "grpcprotobuf") "calls of JSON"`: "20% fewer",
+		`predicate (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU"`:          "uses 40% more CPU",
+		`signed (led "sweep" "apart.saturated" "grpcprotobuf") "median"`:          "−20%",
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU" "at a rate" (led "sweep" "apart.saturated" "grpcprotobuf") "when full"`: "" +
 			"gRPC uses 40% more CPU at a rate and 20% more when full",
-		`"apart.rate.2000" "grpcprotobuf") "p99" (led "sweep" "apart.saturated" "grpcprotobuf") "when full"`: "" +
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "p99" (led "sweep" "apart.saturated" "grpcprotobuf") "when full"`: "" +
 			"gRPC has a 50% higher p99 latency and 30% lower when full",
-		`"apart.rate.10000" "grpcprotobuf") "median" (led "sweep" "apart.rate.2000" "grpcprotobuf") "at a rate"`: "" +
+		`told (led "sweep" "apart.rate.10000" "grpcprotobuf") "median" (led "sweep" "apart.rate.2000" "grpcprotobuf") "at a rate"`: "" +
 			"gRPC has a 10% lower median latency and no clear difference at a rate",
 	} {
-		require.Equal(t, want, filled(t, root, `told (led "sweep" `+asked), asked)
+		require.Equal(t, want, filled(t, root, asked), asked)
 	}
 	for asked, why := range map[string]string{
-		`"apart.rate.2000" "grpcprotobuf") "calls"`: "has no calls per second",
-		`"apart.rate.2000" "grpcprotobuf") "speed"`: "no amount is called",
-		`"apart.rate.2000" "grpcprotobuf") "CPU" 2`: "of words and answers, and of no int",
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "calls"`:    "has no calls per second",
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "speed"`:    "no amount is called",
+		`change (led "sweep" "apart.rate.2000" "grpcprotobuf") "time"`:   "has no time",
+		`change (led "sweep" "apart.rate.2000" "grpcprotobuf") "median"`: "the median latency of grpcprotobuf is not decided",
+		`saved (led "sweep" "apart.saturated" "grpcprotobuf") "CPU"`:     "grpcprotobuf saves no CPU",
+		`told (led "sweep" "apart.rate.2000" "grpcprotobuf") "CPU" 2`:    "of words and answers, and of no int",
 	} {
-		_, err := fill(root, `{{told (led "sweep" `+asked+"}}")
-		require.ErrorContains(t, err, why)
+		_, err := fill(root, "{{"+asked+"}}")
+		require.ErrorContains(t, err, why, asked)
 	}
 	require.Equal(t, "shows no clear difference in median latency",
 		filled(t, root, `unclear (led "sweep" "apart.rate.2000" "grpcprotobuf") "median"`))

@@ -160,7 +160,7 @@ func piped(ctx context.Context, from io.Reader) (*profile.Profile, error) {
 // fewestSamples is how many samples of a service a bound takes: a share of half of them is then known to 4 points.
 const fewestSamples = 500
 
-// binomial returns the 95 % interval of n of all samples in percent, by Wilson's formula.
+// binomial returns the 95% interval of n of all samples in percent, by Wilson's formula.
 func binomial(n, all float64) (lo, hi float64) {
 	const zz = 1.96 * 1.96
 	middle, half := n+zz/2, math.Sqrt(zz*(n*(all-n)/all+zz/4))
@@ -237,17 +237,17 @@ func (s Service) printBound(w io.Writer, by report.Summary) {
 	case s.Unseen != "":
 		why = fmt.Sprintf(", because rpcbench does not know where %s calls them", s.Unseen)
 	case other >= margin:
-		why = fmt.Sprintf(", because RPC libraries call %.1f %% (the layer other) in places that rpcbench does not "+
+		why = fmt.Sprintf(", because RPC libraries call %.1f%% (the layer other) in places that rpcbench does not "+
 			"know", other)
 	default:
 		would, ends, atMost = "would ", "", ""
 	}
-	shell.Say(w, "Serving and calling RPCs takes %.1f %% of this service's CPU (%.1f to %.1f)%s, of which encoding is "+
-		"%.1f %%. A stack without cost %ssave%s %.1f %%%s%s.", x, lo, hi, atMost, encoded, would, ends, x, atMost, why)
-	shell.Say(w, "The scheduler and the collector take %.1f %%, which the profile cannot attribute. "+
-		"If all of that is for RPCs, a stack without cost %ssave%s %.1f %%%s.", nobodys, would, ends, x+nobodys, atMost)
+	shell.Say(w, "Serving and calling RPCs takes %.1f%% of this service's CPU (%.1f to %.1f)%s, of which encoding is "+
+		"%.1f%%. A stack without cost %ssave%s %.1f%%%s%s.", x, lo, hi, atMost, encoded, would, ends, x, atMost, why)
+	shell.Say(w, "The scheduler and the collector take %.1f%%, which the profile cannot attribute. "+
+		"If all of that is for RPCs, a stack without cost %ssave%s %.1f%%%s.", nobodys, would, ends, x+nobodys, atMost)
 	if own := s.share(layers.Within("", Encoding)) - encoded; own > 0 {
-		shell.Say(w, "The service's own code takes %.1f %% for encoding, which is not in the bound.", own)
+		shell.Say(w, "The service's own code takes %.1f%% for encoding, which is not in the bound.", own)
 	}
 	switch {
 	case hi+nobodys < margin:
@@ -271,7 +271,7 @@ func (s Service) printBound(w io.Writer, by report.Summary) {
 		if x*(1-best.Figure.Ratio) < margin {
 			dont = " Don't switch for CPU."
 		}
-		shell.Say(w, "%s in place of %s %s%s%s %.1f %% (%s) to %.1f %% (%s)%s%s. Decided workloads on one core: %d.%s",
+		shell.Say(w, "%s in place of %s %s%s%s %.1f%% (%s) to %.1f%% (%s)%s%s. Decided workloads on one core: %d.%s",
 			stack, by.Base, would, verb, ends, least, worst.Answer.Workload, most, best.Answer.Workload, more, atMost,
 			len(decided), dont)
 	}

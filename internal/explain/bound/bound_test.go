@@ -142,7 +142,7 @@ func TestServicesPage(t *testing.T) {
 			require.Equal(t, fmt.Sprintf("%.2f", cpu), m[3], "%s of %s", m[2], name)
 			byHand += map[string]float64{"+": cpu, "−": -cpu}[m[1]]
 		}
-		m := regexp.MustCompile(`RPCs takes ([\d.]+) % of`).FindStringSubmatch(said)
+		m := regexp.MustCompile(`RPCs takes ([\d.]+)% of`).FindStringSubmatch(said)
 		require.NotNil(t, m, said)
 		share, err := strconv.ParseFloat(m[1], 64)
 		require.NoError(t, err)

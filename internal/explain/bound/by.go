@@ -101,11 +101,11 @@ func (s Service) printBy(w io.Writer) error {
 		}
 	}
 	share := func(n, of int64) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(of)) }
-	said := fmt.Sprintf("%s %% of the samples have the label %s", share(all.samples-without.samples, all.samples),
+	said := fmt.Sprintf("%s%% of the samples have the label %s", share(all.samples-without.samples, all.samples),
 		inRow(s.By))
 	if without.samples > 0 {
 		nobodys := s.share(func(p layers.Part) bool { return p.Layer == Nobodys && p.Label == "" })
-		said += fmt.Sprintf(", which the scheduler and the collector (%.1f %%) never have", nobodys)
+		said += fmt.Sprintf(", which the scheduler and the collector (%.1f%%) never have", nobodys)
 	}
 	err := shell.Say(w, "\n%s. RPCs and handlers are shares of a row.", said)
 	if s.Twice > 0 {

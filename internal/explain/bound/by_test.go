@@ -53,10 +53,10 @@ func TestByALabel(t *testing.T) {
 		want    []string
 	}{
 		"on each sample": {samples(1, "/a "+serves, 3, "/a "+handles, 6, "/b "+handles), []string{
-			"100.0 % of the samples have the label side. " + head +
+			"100.0% of the samples have the label side. " + head +
 				"/b 0.06 60.0 0.0 100.0 6 /a 0.04 40.0 25.0 75.0 4 sum 0.10 100.0 10.0 90.0 10 Next:"}},
 		"on half of them": {samples(2, "/a "+serves, 3, "/b "+handles, 4, " "+serves, 1, " "+schedules), []string{
-			"50.0 % of the samples have the label side, which the scheduler and the collector (10.0 %) never have. ",
+			"50.0% of the samples have the label side, which the scheduler and the collector (10.0%) never have. ",
 			"/b 0.03 30.0 0.0 100.0 3 /a 0.02 20.0 100.0 0.0 2 without the label 0.05 50.0 80.0 0.0 5 sum 0.10 100.0 60.0"}},
 		"of ten thousand values": {many, []string{"Of its 10000 values, the 20 that take most have rows.",
 			"/shop/0019 0.01 0.0 100.0 0.0 1 9980 others 99.80 99.8 100.0 0.0 9980 sum 100.00 100.0 100.0 0.0 10000"}},
@@ -80,7 +80,7 @@ func TestSeveralValues(t *testing.T) {
 	require.Contains(t, said, " /a and /b 0.01 25.0 100.0 0.0 1 /b 0.01 25.0 ")
 	p.Sample[1].Label["route"] = []string{"/c"} // another label is no other value
 	require.Equal(t, said, split(t, p, "side"))
-	require.Contains(t, split(t, p, "route"), "25.0 % of the samples have the label route, ")
+	require.Contains(t, split(t, p, "route"), "25.0% of the samples have the label route, ")
 }
 
 // Whoever knows no label is told of those that are there, or how to have one.

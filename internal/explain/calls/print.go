@@ -48,7 +48,7 @@ func (e *Explanation) count(of func(layers.Part) bool) (samples, calls, plain in
 	return samples, calls, plain
 }
 
-// interval formats a mean with its 95 % interval over processes. One process has none.
+// interval formats a mean with its 95% interval over processes. One process has none.
 func interval(micro []float64) string {
 	mean, lo, hi := stats.MeanCI(micro, 0.95)
 	if len(micro) == 1 {
@@ -84,7 +84,7 @@ func (e *Explanation) Print(w io.Writer) error {
 		for _, side := range layers.Sides() {
 			row = append(row, fmt.Sprintf("%.1f", stats.Mean(e.micro(layers.Within(layer, side)))))
 		}
-		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f %%", 100*sum/stats.Mean(all)))...)
+		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f%%", 100*sum/stats.Mean(all)))...)
 	}
 	return t.Text(w, shell.Width(w))
 }
@@ -99,7 +99,7 @@ func PrintDifference(w io.Writer, a, b *Explanation) error {
 	slices.SortStableFunc(names, func(x, y string) int {
 		return cmp.Compare(math.Abs(stats.Mean(difference(y, ""))), math.Abs(stats.Mean(difference(x, ""))))
 	})
-	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95 %)",
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "± (95%)",
 		"functions that differ most")
 	t.Columns[6].Words = true
 	for _, layer := range append(names, "") {

@@ -54,13 +54,13 @@ Without the profiler a call takes 6301.5 µs (4376.5 to 8226.5), and 2100.5 µs 
 The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1), because they miss some
  | samples and take time themselves.
 layer | client, µs | server, µs | unlabelled, µs | all, µs | share
-serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0 %
-networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0 %
-scheduling and wake-ups | 0.0 | 0.0 | 200.0 | 200.0 | 10.0 %
-sum | 1000.0 | 800.0 | 200.0 | 2000.0 | 100.0 %
+serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0%
+networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0%
+scheduling and wake-ups | 0.0 | 0.0 | 200.0 | 200.0 | 10.0%
+sum | 1000.0 | 800.0 | 200.0 | 2000.0 | 100.0%
 
 a minus b
-layer | client, µs | server, µs | unlabelled, µs | all, µs | ± (95 %)
+layer | client, µs | server, µs | unlabelled, µs | all, µs | ± (95%)
  | functions that differ most
 networking (syscalls) | -1300.0 | +300.0 | +0.0 | -1000.0 | 127.1
  | syscall.read -1300.0 (SE 10.0), syscall.write +290.0 (SE 10.0)
