@@ -105,8 +105,8 @@ type Traits struct {
 	// Varies says which bytes of requests for the same user differ. The suite can't follow those.
 	Varies Varies
 
-	// ServerLibraries and ClientLibraries are the import paths of the libraries that move a call's bytes on that side, such
-	// as "net/http". Code of your own isn't listed. The suite looks for net/http, grpc-go, connect-go and drpc.
+	// ServerLibraries and ClientLibraries are the import paths of the libraries that move a call's bytes on that side,
+	// such as "net/http". Code of your own isn't listed. The suite looks for net/http, grpc-go, connect-go and drpc.
 	ServerLibraries, ClientLibraries []string
 
 	// Background names functions whose goroutines a library starts once and never ends, such as

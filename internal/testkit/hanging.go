@@ -8,8 +8,8 @@ import (
 )
 
 // Hanging is a stack of which each Call hangs after ten times, or Close of client and server does, or both.
-// Without a hanging Close, calls that hang fail when their client is closed. What hangs returns when until is closed, or
-// never if that is nil.
+// Without a hanging Close, calls that hang fail when their client is closed. What hangs returns when until is closed,
+// or never if that is nil.
 func Hanging(s rpcbench.Stack, name string, until <-chan struct{}, calls, closes bool) rpcbench.Stack {
 	s.Name = name
 	closing := func(inner func() error) func() error {
