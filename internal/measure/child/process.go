@@ -354,7 +354,9 @@ func replies(out io.Writer) (say func(reply) error) {
 func abandon(job string, say func(reply) error) {
 	_ = say(reply{Failed: failureOf(&Hang{Stack: "the job " + job, Said: fmt.Sprintf("it had not ended after %v", 3*limit),
 		Goroutines: Goroutines(), Arm: -1})})
-	os.Exit(1)
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
 }
 
 // stdin is standard input whose reader is parked. With the race detector of Go 1.26.8 and one P, a collection that
