@@ -9,7 +9,8 @@ import (
 var meant = map[string]string{"grpc": "grpcprotobuf", "json": "httpjson", "rest": "httpjson", "http": "httpjson",
 	"jsoniter": "httpjsoniter", "connect": "connectrpc", "-c": "-callers", "-concurrency": "-callers", "-qps": "-rate",
 	"-rps": "-rate", "-r": "-rate", "-connections": "-conns", "-z": "-time", "-duration": "-time",
-	"-t": "-time", "-count": "-processes", "load": "run", "attack": "run", "bench": "run", "-o": "-out", "-output": "-out"}
+	"-t": "-time", "-n": "-time", "-count": "-processes", "-o": "-out", "-output": "-out", "load": "run", "attack": "run",
+	"bench": "run", "compare": "run"}
 
 // didYouMean asks for the name that was meant, in front of what else is to be said, or is "" if none is near: more than
 // a third of the letters differ.
