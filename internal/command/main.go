@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
@@ -105,7 +106,12 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		names = append(names, c.Name)
 	}
 	i := slices.Index(names, args[0])
-	if i < 0 {
+	switch named := func(s rpcbench.Stack) bool { return s.Name == args[0] }; {
+	case i < 0 && strings.HasPrefix(args[0], "-"):
+		return shell.Wrong("%s stands before a command: rpcbench run has flags, and rpcbench -h lists the commands", args[0])
+	case i < 0 && slices.ContainsFunc(p.Stacks, named):
+		return shell.Wrong("%s is a stack, and no command: rpcbench run %[1]s compares it", args[0])
+	case i < 0:
 		return shell.Unknown("there is no command %q: %srpcbench -h lists them", args[0], names)
 	}
 	return commands[i].Run(ctx, args[1:], stdout)

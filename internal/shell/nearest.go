@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 )
 
@@ -9,13 +10,16 @@ import (
 var meant = map[string]string{"grpc": "grpcprotobuf", "json": "httpjson", "rest": "httpjson", "http": "httpjson",
 	"jsoniter": "httpjsoniter", "connect": "connectrpc", "-c": "-callers", "-concurrency": "-callers", "-qps": "-rate",
 	"-rps": "-rate", "-r": "-rate", "-connections": "-conns", "-z": "-time", "-duration": "-time",
-	"-t": "-time", "-n": "-time", "-count": "-processes", "-o": "-out", "-output": "-out", "load": "run", "attack": "run",
-	"bench": "run", "compare": "run"}
+	"-t": "-time", "-n": "-time", "-d": "-request", "-count": "-processes", "-o": "-out", "-output": "-out",
+	"load": "run", "attack": "run", "bench": "run", "compare": "run"}
 
 // didYouMean asks for the name that was meant, in front of what else is to be said, or is "" if none is near: more than
 // a third of the letters differ.
 func didYouMean(typed string, names []string) string {
 	nearest, least := meant[typed], len(typed)/3+1
+	if attached := regexp.MustCompile(`^(-[ct])\d`).FindStringSubmatch(typed); attached != nil { // as of wrk: -c400
+		nearest = meant[attached[1]]
+	}
 	if !slices.Contains(names, nearest) {
 		nearest = ""
 		for _, name := range names {
