@@ -24,7 +24,7 @@ func reportCommand(stdout io.Writer) shell.Command {
 		Name: "report", Args: " folder", Does: "Make report.html, report.md and answer.svg of a run",
 		Example: "rpcbench report -out pages mine",
 		Setup: func(f *flag.FlagSet) func(context.Context, []string) error {
-			out := f.String("out", "", "`folder` for the report, that of the run unless given")
+			out := f.String("out", "", "`folder` for the report (default the run's)")
 			return func(_ context.Context, args []string) error {
 				if len(args) != 1 {
 					return shell.Wrong("report: name one folder that rpcbench run made")

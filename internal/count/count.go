@@ -77,10 +77,10 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 	o := options{Program: p}
 	f.StringVar(&o.base, "base", "", "`stack` that the others are compared with: "+p.Base()+
 		", or the first if one names a build")
-	f.StringVar(&o.out, "out", "", "new `folder` for what is counted; none unless given")
+	f.StringVar(&o.out, "out", "", "new `folder` for what is counted (default none)")
 	f.Float64Var((*float64)(&o.max), "max", 0, "exit with status 3 if a stack allocates, sends, receives or writes more "+
 		"than so many\n`times` as much: 1 allows no growth")
-	workloads := plan.Flags(f, "all unless given")
+	workloads := plan.Flags(f, "default all")
 	return func(args []string) (_ options, err error) {
 		o.args = args
 		f.Visit(func(f *flag.Flag) { o.judges = o.judges || f.Name == "max" })

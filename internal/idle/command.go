@@ -28,7 +28,7 @@ func Command(p shell.Program, stdout, stderr io.Writer) shell.Command {
 			o := options{}
 			f.StringVar(&o.base, "base", "", "`stack` that the others are compared with: "+p.Base()+
 				", or the first if one names a build")
-			f.StringVar(&o.out, "out", "", "new `folder` for the figures; rpcbench- with day and minute unless given")
+			f.StringVar(&o.out, "out", "", "new `folder` for the figures (default rpcbench- with day and minute)")
 			f.Uint64Var(&o.seed, "seed", rand.Uint64N(1e6), "`number` that decides the order of everything")
 			f.Lookup("seed").DefValue = "random" // and not another number in each -h
 			return func(ctx context.Context, args []string) error {

@@ -45,11 +45,11 @@ func (m *Messages) Register(f *flag.FlagSet) {
 		}
 	}
 	f.Func("proto", "`file` with the service; may be repeated", list(&m.Protos))
-	f.Func("I", "`folder` in which imports are looked for; may be repeated; the working directory unless "+
-		"given", list(&m.Roots))
+	f.Func("I", "`folder` in which imports are looked for; may be repeated (default the "+
+		"working directory)", list(&m.Roots))
 	f.StringVar(&m.Protoset, "protoset", "", "`file` with a FileDescriptorSet, in place of -proto")
 	f.StringVar(&m.Call, "call", "", "`method` to call, such as shop.v1.Orders/Get")
-	f.StringVar(&m.Request, "request", "", "`file` or folder of JSON values; an empty message unless given")
+	f.StringVar(&m.Request, "request", "", "`file` or folder of JSON values (default an empty message)")
 	f.StringVar(&m.Reply, "reply", "", "`file` or folder of JSON values, the reply to each request")
 	f.StringVar(&m.RequestSize, "request-size", "", "`size` of the request, such as 100B, if you have no messages")
 	f.StringVar(&m.ReplySize, "reply-size", "", "`size` of the reply, such as 2kB, if you have no messages")

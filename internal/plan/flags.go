@@ -66,11 +66,11 @@ var titles = map[string]string{"rate": "% calls a second", "callers": "% callers
 	"new-connections": "new connections", "stream": "on a stream", "headers": "long headers",
 	"link": "over %", "wait": "handlers wait %", "gomaxprocs": "GOMAXPROCS=%"}
 
-// Flags registers the flags that choose workloads. unless says which are measured if none is given. read returns the
+// Flags registers the flags that choose workloads. byDefault says which are measured if none is given. read returns the
 // choice, after the flags are parsed.
-func Flags(f *flag.FlagSet, unless string) (read func() (Choice, error)) {
+func Flags(f *flag.FlagSet, byDefault string) (read func() (Choice, error)) {
 	var names List
-	f.Var(&names, "workloads", "`names` of rpcbench list, separated by commas; "+unless)
+	f.Var(&names, "workloads", "`names` of rpcbench list, separated by commas ("+byDefault+")")
 	made := makers(f)
 	return func() (c Choice, err error) {
 		c = Choice{command: f.Name()}
@@ -162,7 +162,7 @@ type maker struct {
 func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 	m := maker{callers: shell.Whole("callers", "callers"), conns: shell.Whole("conns", "connections"),
 		gomaxprocs: shell.Whole("gomaxprocs", "GOMAXPROCS"), rate: rates()}
-	f.Var(&m.rate, "rate", "planned `calls` a second, 500 or more, of 100 callers unless given; auto takes a quarter\n"+
+	f.Var(&m.rate, "rate", "planned `calls` a second, 500 or more, of 100 callers by default; auto takes a quarter\n"+
 		"of the machine. A list is a sweep, and may end with saturated; one flag may have a list")
 	f.Var(&m.callers, "callers", "`number` of callers at a time, or a list: each calls again as soon as it has its reply")
 	f.Var(&m.conns, "conns", "`number` of connections of each stack, or a list; by default one if\n"+

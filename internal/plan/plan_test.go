@@ -80,7 +80,7 @@ func TestFlagsMakeAWorkload(t *testing.T) {
 		want := []workload.Planned{{Workload: test.want, Ordinary: test.want.Rate == 1000}}
 		require.Regexp(t, `^[a-zA-Z0-9.]+$`, test.want.Name)
 		f := flag.NewFlagSet("run", flag.ContinueOnError)
-		read := Flags(f, "all unless given")
+		read := Flags(f, "default all")
 		require.NoError(t, f.Parse(strings.Fields(test.args)))
 		c, err := read()
 		require.NoError(t, err)

@@ -183,13 +183,17 @@ func (s Summary) Results(detail bool) *table.Table {
 	}
 	t.Columns = []table.Column{{Name: "workload", Words: true}, {Name: Label(s.Base)}, {Name: stack}, {Name: ratio},
 		{Name: "verdict", Words: true, Class: true}, {Name: "difference", Spare: true}}
+	var shared []string
+	if !detail {
+		shared = s.shared()
+	}
 	heading := ""
 	for _, l := range s.lines(detail) {
 		if l.heading != heading {
 			heading = l.heading
 			t.Add(heading)
 		}
-		does, says, difference := l.led.Answer.does(), l.says(), ""
+		does, says, difference := without(l.led.Answer.does(), shared), l.says(), ""
 		if len(stacks) > 1 {
 			does += ", " + Label(l.led.Answer.Stack)
 		}
@@ -206,7 +210,7 @@ func (s Summary) Results(detail bool) *table.Table {
 }
 
 // notes are what is to be said of a verdict. A terminal has what changes what a reader makes of it: why an interval
-// that excludes 1 decides nothing, and that the machine was not quiet.
+// that excludes 1 decides nothing, or none is shown, and that the machine was not quiet.
 func (s Summary) notes(l line, detail bool) (all []string) {
 	switch f := l.led.Figure; {
 	case detail && l.flows():
@@ -215,6 +219,8 @@ func (s Summary) notes(l line, detail bool) (all []string) {
 		return l.led.Notes()
 	case f.Verdict == verdict.Undecided && f.Interval().ExcludesOne():
 		all = inShort(f.Reason)
+	case f.Verdict == verdict.Undecided && !table.TellsSize(f.Lo, f.Hi):
+		all = []string{table.NoSize}
 	}
 	switch hour := s.Hour(); {
 	case hour == "":
@@ -224,6 +230,26 @@ func (s Summary) notes(l line, detail bool) (all []string) {
 		return []string{strings.Join(append(all, hour), "; ")}
 	}
 	return all
+}
+
+// shared are the parts of a title that all values of a sweep have, such as the processes. A terminal has them once, in
+// its first line.
+func (s Summary) shared() (parts []string) {
+	if s.Over == "" || len(s.Answers) < 2 {
+		return nil
+	}
+	parts = strings.Split(s.Answers[0].does(), ", ")
+	for _, a := range s.Answers[1:] {
+		own := strings.Split(a.does(), ", ")
+		parts = slices.DeleteFunc(parts, func(part string) bool { return !slices.Contains(own, part) })
+	}
+	return parts
+}
+
+// without is a title without these parts, or all of it if nothing else is in it.
+func without(title string, parts []string) string {
+	own := slices.DeleteFunc(strings.Split(title, ", "), func(part string) bool { return slices.Contains(parts, part) })
+	return cmp.Or(strings.Join(own, ", "), title)
 }
 
 // Title says what was compared.
@@ -307,7 +333,11 @@ func (s Summary) Unmeasured() (all []string) {
 func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	t := s.Results(detail)
 	t.Colour = colour
-	text := table.Wrap(s.Title()+" on "+cmp.Or(s.Head(), "an unknown machine"), width)
+	title := s.Title() + " on " + cmp.Or(s.Head(), "an unknown machine")
+	if shared := s.shared(); !detail && len(shared) > 0 {
+		title += "; " + strings.Join(shared, ", ")
+	}
+	text := table.Wrap(title, width)
 	for _, warning := range s.Warnings { // which the figures are to be read with
 		text += table.Wrap("Warning: "+warning+".", width)
 	}

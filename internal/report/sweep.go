@@ -114,16 +114,21 @@ func (s Summary) Steps() *table.Table {
 	if s.Over == "" || len(s.Answers) == 0 {
 		return nil
 	}
+	t := new(table.Table)
 	ratio := func(of func(step) verdict.Figure) func(step) string {
 		return func(one step) string {
 			f := of(one)
 			if f.Ratio == 0 {
 				return ""
 			}
-			return table.Sized(f.Ratio, f.Lo, f.Hi) + " " + Says(f.Verdict)
+			says := Says(f.Verdict)
+			if !table.TellsSize(f.Lo, f.Hi) {
+				says = t.Noted(says, table.NoSize)
+			}
+			return table.Sized(f.Ratio, f.Lo, f.Hi) + " " + says
 		}
 	}
-	return some(table.Fill(new(table.Table), s.steps(),
+	return some(table.Fill(t, s.steps(),
 		table.Words("compared with "+s.value(s.Answers[0]), func(one step) string {
 			return Label(one.stack) + ", " + s.value(one.at)
 		}),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -217,6 +218,10 @@ func TestSteps(t *testing.T) {
 	require.NoError(t, s.Markdown(&page))
 	require.Equal(t, 2, strings.Count(page.String(), "0.44 (0.43–0.44) less"))
 
+	s.Answers[1].CPU.Lo /= 3
+	require.Contains(t, s.Steps().Notes, table.NoSize)
+	s.Answers[1].CPU.Lo *= 3
+
 	s.Answers[0].Busy = true
 	for _, row := range s.Steps().Rows {
 		require.Contains(t, row[1], "undecided", "the first value was disturbed")
@@ -253,8 +258,10 @@ func TestLinesThatDiffer(t *testing.T) {
 	require.Equal(t, []string{cpuHeading, rateHeading, writeHeading}, headings(s))
 	var text strings.Builder
 	require.NoError(t, s.Text(&text, 100, false, false))
-	require.Regexp(t, `(?m)^Writes per call, of the client\n  a small call, 16 +1 +1.01 +1.01 +same\n`+
-		`  a small call, 64 +1 +2.03 +2.03 +more$`, text.String())
+	require.Regexp(t, `(?m)^Writes per call, of the client\n  16 +1 +1.01 +1.01 +same\n`+
+		`  64 +1 +2.03 +2.03 +more$`, text.String())
+	first, _, _ := strings.Cut(text.String(), "\n\n")
+	require.Contains(t, first, "; a small call", "what all values share stands in the first line")
 	s.Over = ""
 	require.Contains(t, headings(s), writeHeading, "two workloads leave room")
 	s.Answers = append(s.Answers, s.Answers[0])

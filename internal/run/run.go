@@ -87,14 +87,14 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 	o := options{Program: p}
 	f.StringVar(&o.base, "base", "", "`stack` that the others are compared with: "+p.Base()+
 		", or the first if one names a build")
-	f.StringVar(&o.out, "out", "", "new `folder` for what is measured; rpcbench- with day and minute unless given")
+	f.StringVar(&o.out, "out", "", "new `folder` for what is measured (default rpcbench- with day and minute)")
 	f.DurationVar(&o.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
 		"all processes; 8s with -thorough, -max or builds, which take four times as long")
 	f.BoolVar(&o.verbose, "v", false, "also print how it was measured, which the report has anyway")
 	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", verdict.Fewest))
 	f.BoolVar(&o.thorough, "thorough", false,
 		"take half an hour: all workloads, for longer, and eight links of each build")
-	workloads := plan.Flags(f, "the first of the list unless given, or all with\n-thorough")
+	workloads := plan.Flags(f, "default the first of the list, or\nall with -thorough")
 	f.Var((*plan.List)(&o.server), "server",
 		"`stack=host:port,...` of servers that run already, as rpcbench serve prints them")
 	f.Float64Var(&o.equal, "equal", 100*verdict.Margin, "`percent` by which stacks may differ and be called the same")

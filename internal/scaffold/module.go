@@ -141,6 +141,15 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 	if c.RequestSize != "" {
 		return c.invent(ctx, s)
 	}
+	switch {
+	case c.Protoset != "":
+		all, err = readSet(c.Protoset)
+	case len(c.Protos) > 0:
+		all, err = compile(ctx, nil, slices.Clone(c.Protos), c.Roots)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if replies, err = readSamples(c.Reply); err != nil {
 		return nil, nil, nil, fmt.Errorf("-reply: %w", err)
 	}
@@ -159,27 +168,22 @@ func (c *call) descriptors(ctx context.Context, m *made, s *samples) (
 			break
 		}
 	}
-	switch {
-	case c.Protoset != "":
-		all, err = readSet(c.Protoset)
-	case len(c.Protos) > 0:
-		all, err = compile(ctx, nil, slices.Clone(c.Protos), c.Roots)
-	default:
-		given := requests
-		if c.Request == "" {
-			given = nil
-		}
-		made, err := infer(given, replies)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		if replies = made.replies; c.Request != "" {
-			requests = made.requests
-		}
-		s.guessed, m.Schema, c.Call = made.told, made.text, "made.Samples/Call"
-		all, err = compile(ctx, made.text, []string{"schema.proto"}, nil)
-		return all, requests, replies, err
+	if all != nil {
+		return all, requests, replies, nil
 	}
+	given := requests
+	if c.Request == "" {
+		given = nil
+	}
+	made, err := infer(given, replies)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if replies = made.replies; c.Request != "" {
+		requests = made.requests
+	}
+	s.guessed, m.Schema, c.Call = made.told, made.text, "made.Samples/Call"
+	all, err = compile(ctx, made.text, []string{"schema.proto"}, nil)
 	return all, requests, replies, err
 }
 

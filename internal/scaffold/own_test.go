@@ -497,6 +497,8 @@ func TestBadInput(t *testing.T) {
 			"shop.proto: edition 2024 is not read here: make a set by protoc -o x.binpb --include_imports, and give -protoset",
 			false},
 		{"no such file", order, []string{"-proto", "none.proto"}, "none.proto", false},
+		{"no such file, before samples that aren't there", order, []string{"-proto", "none.proto", "-reply", "none.json"},
+			"none.proto", false},
 		{"no such method", order, []string{"-call", "shop.v1.Orders/Put"},
 			`-call "shop.v1.Orders/Put": no such unary method: the files have shop.v1.Orders/Drop, ` +
 				"shop.v1.Orders/Fail, shop.v1.Orders/Get, shop.v1.Orders/Name", false},

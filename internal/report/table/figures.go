@@ -26,6 +26,9 @@ func Interval(lo, hi float64) string {
 	return Ratio(lo) + "–" + Ratio(hi)
 }
 
+// NoSize is why a ratio has a dash for its interval.
+const NoSize = "the interval spans more than a factor of two"
+
 // TellsSize is false of an interval that spans more than a factor of two, and of none.
 func TellsSize(lo, hi float64) bool { return 0 < lo && hi <= 2*lo }
 
