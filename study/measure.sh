@@ -2,7 +2,7 @@
 # Measures what README.md, docs/ and study/ publish, in parts of a quarter of an hour or less, with the newest Go release.
 # Needs Go, git and a quiet machine.
 #
-#   study/measure.sh study/results/<folder>          every part of the hour that is not there: 75 minutes
+#   study/measure.sh study/results/<folder>          every part of the hour that is not there: 80 minutes
 #   study/measure.sh study/results/<folder> PART…    these parts alone, also of the second line
 #   study/measure.sh -check [PART…]                  begins each part: two minutes, and nothing stays
 #
@@ -20,13 +20,13 @@ out=${1-} checks='' # or 1
 shift
 
 # The hour that pages are made from: each part and its minutes, about.
-hour=(run:2 rates-small:8 rates-structured:8 conns-small:3 conns-structured:4 conns-1-5000:1 conns-5-5000:1
-  conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3 variants:5
-  cores:3 codecs:8)
+hour=(run:2 rates-small:8 rates-structured:8 rates-etcd:8 asked:1 conns-small:3 conns-structured:4 conns-1-5000:1
+  conns-5-5000:1 conns-20-5000:1 conns-100-5000:1 jsoniter:5 list:5 list-127:4 workloads-1:7 workloads-2:7 stacks:3
+  variants:5 cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
-second=(rates-etcd:8 asked:1 pools:6 h2c:4 price:8 inprocess:2 proxied:8 rates-floor:2 rates-default:5
-  rates-windows:9 rates-tuned:5 rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8
-  grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+second=(pools:6 h2c:4 price:8 inprocess:2 proxied:8 rates-floor:2 rates-default:5 rates-windows:9 rates-tuned:5
+  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 own:8 grpc-go:10
+  go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second

@@ -14,15 +14,12 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// leading is what a page shows by the rules of study/results/README.md: the hour that leads, the folder that compares
-// three messages, the machine that it names, and what it shows of them.
+// leading is what a page shows by the rule of study/results/README.md: the hour that leads, the machine that it names,
+// and what it shows of it.
 type leading struct {
-	hour, messages, machine string
-	shown                   []shown
+	hour, machine string
+	shown         []shown
 }
-
-// messages are the parts of measure.sh that compare three messages.
-var messages = []string{"rates-small", "rates-structured", "rates-etcd"}
 
 // shown is a comparison of a run that a page shows.
 type shown struct{ run, workload, stack string }
@@ -31,13 +28,6 @@ type shown struct{ run, workload, stack string }
 // When the page is made, and what it shows is known, misled tells whether the folder does lead.
 func (m *maker) leads(folder, machine string) string {
 	m.leading.hour, m.leading.machine = folder, machine
-	return folder
-}
-
-// compares takes a folder for the one whose three messages are shown, on the machine of the hour that leads, and
-// returns its path. Misled tells whether it is.
-func (m *maker) compares(folder string) string {
-	m.leading.messages = folder
 	return folder
 }
 
@@ -61,9 +51,12 @@ var (
 	clock  = regexp.MustCompile(`\d\d:\d\d`)
 )
 
-// misled is an error unless the folders that the page shows are those of the rules in study/results/README.md: of the
+// misled is an error unless the folder that the page shows is the one of the rule in study/results/README.md: of the
 // folders on that machine that have all parts, the newest.
 func (m *maker) misled() error {
+	if m.leading.hour == "" {
+		return nil
+	}
 	script, err := os.ReadFile(filepath.Join(m.root, "study", "measure.sh"))
 	if err != nil {
 		return err
@@ -72,20 +65,11 @@ func (m *maker) misled() error {
 	if hour == nil {
 		return fmt.Errorf("study/measure.sh does not list the parts of an hour as hour=(...)")
 	}
-	for _, asked := range []struct {
-		folder string
-		parts  []string
-	}{{m.leading.hour, strings.Fields(string(hour[1]))}, {m.leading.messages, messages}} {
-		if asked.folder == "" {
-			continue
-		}
-		if leads, err := m.newest(asked.folder, asked.parts); err != nil {
-			return err
-		} else if path.Base(asked.folder) != leads {
-			return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", asked.folder, leads)
-		}
+	leads, err := m.newest(m.leading.hour, strings.Fields(string(hour[1])))
+	if err == nil && path.Base(m.leading.hour) != leads {
+		return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", m.leading.hour, leads)
 	}
-	return nil
+	return err
 }
 
 // newest is the name of the newest folder that has all parts and counts, for a page that shows another one.

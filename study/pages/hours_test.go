@@ -2,8 +2,6 @@ package pages
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,41 +110,6 @@ func TestLeads(t *testing.T) {
 	write(t, m.root, "study/measure.sh", "parts=(run:2)\n")
 	require.ErrorContains(t, shows(m, old), "does not list the parts of an hour")
 	require.NoError(t, m.page("docs/other.md.tmpl", "none leads"), "a page that asks for no hour needs none")
-}
-
-// TestCompares: of folders that compare the three messages on that machine, the newest is shown.
-func TestCompares(t *testing.T) {
-	const old, next = "2026-11-26-a-dawn", "2026-11-27-a-night"
-	shows := func(newer folder, name string) error {
-		m := hours(t, map[string]folder{old: {begun: "04:35"}, next: newer})
-		for _, folder := range []string{old, next} {
-			for _, part := range messages {
-				if at := filepath.Join(m.root, "study/results", folder); part != newer.lacks || folder == old {
-					require.NoError(t, os.CopyFS(filepath.Join(at, part), os.DirFS(filepath.Join(at, "sweep"))))
-				}
-			}
-		}
-		return m.page("docs/page.md.tmpl", `{{$h := leads "study/results/`+next+`" "A Machine, 2 virtual cores"}}`+
-			`{{$c := compares "study/results/`+name+`"}}{{ratio (led (print $c "/rates-etcd") "small" "grpcprotobuf")}}`)
-	}
-	for reason, c := range map[string]struct {
-		newer folder
-		shown string
-	}{
-		"all three":              {folder{begun: "03:30"}, next},
-		"without one":            {folder{begun: "03:30", lacks: "rates-etcd"}, old},
-		"beside another program": {folder{begun: "03:30", others: map[string]float64{"sweep/small": 0.10}}, old},
-	} {
-		for _, name := range []string{old, next} {
-			if err := shows(c.newer, name); name == c.shown {
-				require.NoError(t, err, reason)
-			} else if name == old {
-				require.ErrorContains(t, err, name+" does not lead: by the rule of study/results/README.md "+next, reason)
-			} else {
-				require.Error(t, err, reason)
-			}
-		}
-	}
 }
 
 // TestShown: whatever a page shows of an hour, one figure or a whole run, has to have been measured undisturbed.

@@ -133,7 +133,7 @@ func (m *maker) functions() template.FuncMap {
 		"picture": m.picture,
 		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.calls,
 		"each": m.each, "bodies": m.bodies, "terminal": m.terminal, "printed": m.printed,
-		"leads": m.leads, "compares": m.compares, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
+		"leads": m.leads, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
 	}
 }
 

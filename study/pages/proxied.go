@@ -87,7 +87,7 @@ func (m *maker) again(file string) (most float64) {
 	return math.Exp(most) - 1
 }
 
-// turns says whether nginx turns the order of gRPC and JSON round at a load, by the CPU time of all processes. A
+// turns says whether nginx reverses the order of gRPC and JSON at a load, by the CPU time of all processes. A
 // difference that is smaller than that of the direct way from itself decides nothing.
 func (m *maker) turns(file, load string) string {
 	noise := 1 + m.again(file)
@@ -105,7 +105,7 @@ func (m *maker) turns(file, load string) string {
 	case !sure || !sureToo:
 		order = "whether nginx changes the order is undecided"
 	case less != lessToo:
-		order = "nginx turns the order round"
+		order = "nginx reverses the order"
 	}
 	return fmt.Sprintf("gRPC uses %s directly, and %s through nginx: %s", direct, through, order)
 }

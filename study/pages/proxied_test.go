@@ -47,7 +47,7 @@ func TestProxied(t *testing.T) {
 		{"the order stays", 90, 91, 200, 300, "gRPC uses 50% more CPU than JSON directly, and 67% more " +
 			"through nginx: nginx doesn't change which of the two uses less"},
 		{"the order turns", 90, 91, 90, 300, "gRPC uses 50% more CPU than JSON directly, and 25% less " +
-			"through nginx: nginx turns the order round"},
+			"through nginx: nginx reverses the order"},
 		{"the direct way differs from itself as much", 70, 90, 60, 300, "gRPC uses about as much CPU as JSON directly, " +
 			"and 50% less through nginx: whether nginx changes the order is undecided"},
 	} {

@@ -5,9 +5,11 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -47,6 +49,46 @@ func TestRecords(t *testing.T) {
 	}))
 	require.Positive(t, records)
 	require.Greater(t, sentences, 40)
+}
+
+// TestHoursThatDiffer: what study/results/README.md says of the two hours that falsified its rule is so.
+func TestHoursThatDiffer(t *testing.T) {
+	page, err := os.ReadFile("../results/README.md")
+	require.NoError(t, err)
+	said := regexp.MustCompile(`of (\d+) leading figures that\s+(\S+) and\s+(\S+)\s+share,\s+(\d+)\s+have`).
+		FindStringSubmatch(string(page))
+	require.NotNil(t, said)
+	m := in("../..")
+	before, after := folderOf(t, m, said[2]), folderOf(t, m, said[3])
+	share, parted := 0, 0
+	for part, a := range after {
+		if b, both := before[part]; both {
+			share++
+			if a.Lo > b.Hi || b.Lo > a.Hi {
+				parted++
+			}
+		}
+	}
+	require.Equal(t, []string{said[1], said[4]}, []string{strconv.Itoa(share), strconv.Itoa(parted)})
+	require.Greater(t, parted, share/10, "no more than one of ten, so the hour may lead alone")
+}
+
+// folderOf are the leading figures of a folder of results that have an interval, by part, workload and stack.
+func folderOf(t *testing.T, m *maker, folder string) map[string]comparison {
+	t.Helper()
+	all := map[string]comparison{}
+	runs, err := filepath.Glob(filepath.Join("../results", folder, "*", "summary.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, runs, folder)
+	for _, run := range runs {
+		part := filepath.Base(filepath.Dir(run))
+		for _, a := range m.run("study/results/" + folder + "/" + part).Answers {
+			if led := comparisonOf(a.Led()); led.Lo > 0 {
+				all[part+" "+strings.Replace(a.Workload, "message.", "payload.", 1)+" "+a.Stack] = led
+			}
+		}
+	}
+	return all
 }
 
 var (

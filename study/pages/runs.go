@@ -24,9 +24,13 @@ type comparison struct {
 	report.Answer
 	verdict.Figure
 	OfCPU bool
+
+	again []comparison // the same in all recorded runs of its kind, of which sentences give the range
 }
 
-func comparisonOf(l report.Led) comparison { return comparison{l.Answer, l.Figure, l.OfCPU} }
+func comparisonOf(l report.Led) comparison {
+	return comparison{Answer: l.Answer, Figure: l.Figure, OfCPU: l.OfCPU}
+}
 
 // led is the comparison as reports have it.
 func (c comparison) led() report.Led {
@@ -129,12 +133,26 @@ func (m *maker) answer(dir, work, stack string) *comparison {
 	if a.Ratio == 0 {
 		fail("%s has no ratio of %s at %s", dir, stack, work)
 	}
+	a.again = m.repeats(dir, work, stack)
 	return a
+}
+
+// repeats are a recorded comparison in all runs of its kind.
+func (m *maker) repeats(dir, work, stack string) (all []comparison) {
+	if in, err := filepath.Rel(m.results, dir); err != nil || strings.HasPrefix(in, "..") {
+		return nil
+	}
+	for _, r := range m.among(dir, stack, work) {
+		all = append(all, r.comparison)
+	}
+	return all
 }
 
 // led is answer by the figure that its question asks for: CPU time or time.
 func (m *maker) led(dir, work, stack string) *comparison {
-	a := comparisonOf(m.answer(dir, work, stack).Led())
+	asked := m.answer(dir, work, stack)
+	a := comparisonOf(asked.Led())
+	a.again = asked.again
 	return &a
 }
 
@@ -302,6 +320,16 @@ func (k kin) Cores(rate float64) string {
 	return report.Label(k[0].Stack) + " uses " + tenths(all) + " of a CPU core more"
 }
 
+// One is one of the runs for a sentence that has the range of them all.
+func (k kin) One() *comparison {
+	one := k[0].comparison
+	one.again = nil
+	for _, r := range k {
+		one.again = append(one.again, r.comparison)
+	}
+	return &one
+}
+
 // Calls is the range of how many calls a second a stack answers, in times the base's.
 func (k kin) Calls() string {
 	var all []float64
@@ -397,8 +425,10 @@ func (k kin) differs() string {
 // Factor is how many times as far from 1 the second run's ratio is as the first one's.
 func (k kin) Factor() float64 { return (k[1].Ratio - 1) / (k[0].Ratio - 1) }
 
-// directions are what is known of the comparisons that were decided in two folders of results or more.
+// directions are what is known of the comparisons that two folders of results have, or more.
 type directions struct {
+	Repeated int // on machines of one name
+	Parted   int // of these, with two intervals that don't meet
 	Decided  int
 	Contrary []string // whose direction changed
 	apart    []kin    // of the others, the two runs on two machines with the largest factor; by that
@@ -412,7 +442,12 @@ func (d directions) Most() kin   { return d.apart[len(d.apart)-1] }
 func (m *maker) directions() (d directions) {
 	byName := func(a, b kind) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 	for _, of := range slices.SortedFunc(maps.Keys(m.recorded()), byName) {
-		k := m.recorded()[of].decided()
+		all := m.recorded()[of]
+		if parted, repeated := all.parted(); repeated {
+			d.Repeated++
+			d.Parted += map[bool]int{true: 1}[parted]
+		}
+		k := all.decided()
 		if !slices.ContainsFunc(k, func(r repeat) bool { return r.folder != k[0].folder }) {
 			continue
 		}
@@ -435,6 +470,18 @@ func (m *maker) directions() (d directions) {
 	}
 	slices.SortFunc(d.apart, byFactor)
 	return d
+}
+
+// parted tells whether two intervals don't meet, of folders that one machine filled, if there are two.
+func (k kin) parted() (parted, repeated bool) {
+	for i, a := range k {
+		for _, b := range k[:i] { // whose ratio is lower
+			if a.machine == b.machine && a.folder != b.folder {
+				parted, repeated = parted || b.Hi < a.Lo, true
+			}
+		}
+	}
+	return parted, repeated
 }
 
 func byFactor(a, b kin) int { return cmp.Compare(a.Factor(), b.Factor()) }

@@ -59,25 +59,49 @@ func found(a comparison, name string) (amount, verdict.Figure) {
 	return of, f
 }
 
-// direction is the word for a figure.
-func (of amount) direction(f verdict.Figure) string {
-	return map[bool]string{true: of.lower, false: of.higher}[f.Ratio < 1]
-}
-
 // says is what a stack does by a figure.
-func (of amount) says(f verdict.Figure) string {
-	if !sure(f) {
+func (of amount) says(a comparison) string {
+	if !sure(of.of(a)) {
 		return "shows no clear difference in " + of.name
 	}
-	return of.verb + " " + of.brief(f) + " " + of.name
+	return of.verb + " " + of.brief(a) + " " + of.name
 }
 
-// brief is a figure and its direction, behind words that say what it is of.
-func (of amount) brief(f verdict.Figure) string {
+// brief is a figure and its direction, behind words that say what it is of. If recorded runs asked the same again, it
+// is the range of their figures.
+func (of amount) brief(a comparison) string {
+	f := of.of(a)
 	if !sure(f) {
 		return "no clear difference"
 	}
-	return changed(f.Ratio) + " " + of.direction(f)
+	least, most := of.ends(a)
+	switch {
+	case most <= 1:
+		return percentRange(changed(most), changed(least)) + " " + of.lower
+	case least >= 1:
+		return percentRange(changed(least), changed(most)) + " " + of.higher
+	}
+	return changed(least) + " " + of.lower + " to " + changed(most) + " " + of.higher
+}
+
+// ends are the smallest ratio and the largest that recorded runs have of an amount, with the comparison's own.
+func (of amount) ends(a comparison) (least, most float64) {
+	least = of.of(a).Ratio
+	most = least
+	for _, other := range a.again {
+		if r := of.of(other).Ratio; r > 0 {
+			least, most = min(least, r), max(most, r)
+		}
+	}
+	return least, most
+}
+
+// percentRange is a range of two percentages, which may be one.
+func percentRange(near, far string) string {
+	if near == far {
+		return far
+	}
+	return strings.TrimSuffix(near, "%") + " to " + far
 }
 
 // sure tells whether a difference is decided.
@@ -87,8 +111,8 @@ func sure(f verdict.Figure) bool { return f.Verdict == verdict.Less || f.Verdict
 // answers about the same stack, each with words of its own: "gRPC uses 40% more CPU at 2,000 calls a second and 30%
 // less when saturated".
 func told(a *comparison, name string, more ...any) string {
-	of, figure := found(*a, name)
-	said := []string{report.Label(a.Stack) + " " + of.says(figure)}
+	of, _ := found(*a, name)
+	said := []string{report.Label(a.Stack) + " " + of.says(*a)}
 	for _, m := range more {
 		switch m := m.(type) {
 		case string:
@@ -97,8 +121,8 @@ func told(a *comparison, name string, more ...any) string {
 			if m.Stack != a.Stack {
 				fail("a sentence about %s has a figure of %s", a.Stack, m.Stack)
 			}
-			_, figure := found(*m, name)
-			said = append(said, of.brief(figure))
+			found(*m, name)
+			said = append(said, of.brief(*m))
 		default:
 			fail("a sentence about %s is of words and answers, and of no %T", a.Stack, m)
 		}
@@ -112,8 +136,8 @@ func told(a *comparison, name string, more ...any) string {
 
 // predicate is told where the sentence has its subject.
 func predicate(a *comparison, name string) string {
-	of, f := found(*a, name)
-	return of.says(f)
+	of, _ := found(*a, name)
+	return of.says(*a)
 }
 
 // unclear is predicate of an answer that decides nothing. It fails if it does.
@@ -133,7 +157,7 @@ func short(a *comparison, name string) string {
 	if !sure(f) {
 		fail("%s: the %s of %s is not decided", a.Workload, of.name, a.Stack)
 	}
-	return of.brief(f)
+	return of.brief(*a)
 }
 
 // saved is a figure that is lower than the base's, for a sentence that says that it is.
@@ -142,7 +166,11 @@ func saved(a *comparison, name string) string {
 	if f.Verdict != verdict.Less {
 		fail("%s: %s saves no %s", a.Workload, a.Stack, of.name)
 	}
-	return changed(f.Ratio)
+	least, most := of.ends(*a)
+	if most >= 1 {
+		fail("%s: %s doesn't always save %s", a.Workload, a.Stack, of.name)
+	}
+	return percentRange(changed(most), changed(least))
 }
 
 // ci is a ratio with its interval, of what its sentence or its row names.
@@ -165,52 +193,56 @@ func percents(ratio float64) string {
 }
 
 // shortTable is README's: what gRPC changes, in percent, with a quantity in each row and messages in each column. It
-// takes for each column its head, the folder of a sweep, what the names of its workloads begin with, and an older name
-// of the saturated one.
+// takes for each column its head, the folder of a sweep, what the names of its workloads begin with, and older names
+// of the one at 2,000 calls a second and of the saturated one.
 func (m *maker) shortTable(of []string) string {
-	type column struct{ head, dir, prefix, older string }
-	var columns []column
-	for ; len(of) > 3; of = of[4:] {
-		columns = append(columns, column{of[0], of[1], of[2], of[3]})
+	type column struct {
+		head, dir, prefix string
+		older             map[string]string
 	}
+	var columns []column
+	for ; len(of) > 4; of = of[5:] {
+		columns = append(columns, column{of[0], of[1], of[2], map[string]string{"rate.2000": of[3], "saturated": of[4]}})
+	}
+	rates := map[string]int{"rate.2000": 2000}
+	const pooled = "↳ over all our runs of this setup"
 	rows := []struct{ head, load, amount string }{
 		{"CPU per call at 2,000 calls/s", "rate.2000", "CPU"},
+		{pooled, "rate.2000", "CPU"},
 		{"median latency at 2,000 calls/s", "rate.2000", "median"},
 		{"p99 latency at 10,000 calls/s", "rate.10000", "p99"},
 		{"median latency, saturated", "saturated", "median"},
 		{"p99 latency, saturated", "saturated", "p99"},
 		{"calls per second, saturated", "saturated", "calls"},
+		{pooled, "saturated", "calls"},
 	}
 	t := new(table.Table)
-	heads := []table.Of[int]{text("gRPC compared with JSON", func(i int) string {
-		if i == len(rows) {
-			return "↳ over all our runs of this setup"
-		}
-		return rows[i].head
-	})}
+	heads := []table.Of[int]{text("gRPC compared with JSON", func(i int) string { return rows[i].head })}
 	for _, c := range columns {
 		heads = append(heads, figure(c.head, func(i int) string {
-			if i < len(rows) {
-				return signed(*m.led(c.dir, c.prefix+rows[i].load, "grpcprotobuf"), rows[i].amount)
+			r := rows[i]
+			if r.head != pooled {
+				return signed(*m.led(c.dir, c.prefix+r.load, "grpcprotobuf"), r.amount)
 			}
-			all := m.alike(c.dir, "grpcprotobuf", 0, 100, 1, c.prefix+"saturated", c.older)
-			return all.gained()
+			return m.alike(c.dir, "grpcprotobuf", rates[r.load], 100, 1, c.prefix+r.load, c.older[r.load]).pooled(r.amount)
 		}))
 	}
-	table.Fill(t, []int{0, 1, 2, 3, 4, 5, 6}, heads...)
+	table.Fill(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, heads...)
 	return t.Markdown()
 }
 
-// gained is the range of how many more calls a second a stack answers than its base, in percent, and of how many runs.
-func (k kin) gained() string {
+// pooled is the range of an amount, in percent, and of how many runs.
+func (k kin) pooled(name string) string {
 	var all []float64
 	for _, r := range k {
-		all = append(all, 1/r.Timed().Figure.Ratio)
+		_, f := found(r.comparison, name)
+		all = append(all, f.Ratio)
 	}
-	if len(all) == 1 {
-		return percents(all[0]) + " (1 run)"
+	least, most := percents(slices.Min(all)), percents(slices.Max(all))
+	if least != most {
+		most = least + " to " + most
 	}
-	return fmt.Sprintf("%s to %s (%d runs)", percents(slices.Min(all)), percents(slices.Max(all)), len(all))
+	return most + " (" + count(len(all), "run") + ")"
 }
 
 // terminal is what rpcbench run printed of a run, on a terminal of 100 columns, as a block of text.

@@ -2,6 +2,8 @@ package pages
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,13 +51,63 @@ func TestShortTable(t *testing.T) {
 	require.Equal(t, `| gRPC compared with JSON | small |
 |---|---:|
 | CPU per call at 2,000 calls/s | +40% |
+| ↳ over all our runs of this setup | +40% (1 run) |
 | median latency at 2,000 calls/s | no clear difference |
 | p99 latency at 10,000 calls/s | +10% |
 | median latency, saturated | −20% |
 | p99 latency, saturated | −30% |
 | calls per second, saturated | +25% |
 | ↳ over all our runs of this setup | +25% (1 run) |`,
-		filled(t, sweep(t), `table "short" "small" "sweep" "apart." ""`))
+		filled(t, sweep(t), `table "short" "small" "sweep" "apart." "" ""`))
+}
+
+// TestRangesOfRuns: where recorded runs asked the same, a sentence has the range of their figures.
+func TestRangesOfRuns(t *testing.T) {
+	to := func(f *verdict.Figure, ratio float64) { f.Ratio, f.Lo, f.Hi = ratio, ratio*0.99, ratio*1.01 }
+	again := func(t *testing.T, change func(a *report.Answer)) (root string) {
+		root = sweep(t)
+		data, err := os.ReadFile(filepath.Join(root, "sweep/summary.json"))
+		require.NoError(t, err)
+		var s report.Summary
+		require.NoError(t, json.Unmarshal(data, &s))
+		for i := range s.Answers {
+			change(&s.Answers[i])
+		}
+		data, err = json.Marshal(s)
+		require.NoError(t, err)
+		write(t, root, "again/summary.json", string(data))
+		write(t, root, "again/bench.txt", "")
+		return root
+	}
+	const rate, full = `(led "sweep" "apart.rate.2000" "grpcprotobuf")`, `(led "sweep" "apart.saturated" "grpcprotobuf")`
+	root := again(t, func(a *report.Answer) {
+		p99 := &a.Percentiles.P99
+		p99.Ratio, p99.Lo, p99.Hi = 0.8, 0.79, 0.81
+		if to(&a.CPU, 1.534); a.Time.Ratio > 0 {
+			to(&a.Time, 0.88)
+		}
+	})
+	require.Equal(t, "gRPC uses 40 to 53% more CPU", filled(t, root, `told `+rate+` "CPU"`))
+	require.Equal(t, "12 to 20%", filled(t, root, `saved `+full+` "time"`))
+	require.Equal(t, "gRPC answers 14 to 25% more calls per second", filled(t, root, `told `+full+` "calls"`))
+	require.Equal(t, "20% lower to 50% higher", filled(t, root, `short `+rate+` "p99"`), "no direction is left out")
+	require.Equal(t, "+40%", filled(t, root, `signed `+rate+` "CPU"`), "a cell has one run's, beside the range")
+	require.Contains(t, filled(t, root, `table "short" "small" "sweep" "apart." "" ""`),
+		"| ↳ over all our runs of this setup | +40% to +53% (2 runs) |")
+	require.Equal(t, "gRPC uses 40 to 53% more CPU",
+		filled(t, root, `told (alike "sweep" "grpcprotobuf" 2000 100 1 "apart.rate.2000").One "CPU"`))
+
+	root = again(t, func(a *report.Answer) { to(&a.CPU, 1.401) })
+	require.Equal(t, "40% more", filled(t, root, `short `+rate+` "CPU"`), "ranges of one percentage are that")
+	root = again(t, func(a *report.Answer) { to(&a.CPU, 3); a.Others = 0.5 })
+	require.Equal(t, "40% more", filled(t, root, `short `+rate+` "CPU"`), "a disturbed run doesn't count")
+	root = again(t, func(a *report.Answer) {
+		if a.Time.Ratio > 0 {
+			to(&a.Time, 1.3)
+		}
+	})
+	_, err := fill(root, `{{saved `+full+` "time"}}`)
+	require.ErrorContains(t, err, "grpcprotobuf doesn't always save time")
 }
 
 // TestHeads: what stands below a head is what the head says, of an answer no two figures of which are alike.

@@ -96,14 +96,15 @@ func TestAPipeIsInterrupted(t *testing.T) {
 	require.NoError(t, to.Close())
 }
 
-// TestServicesPage: docs/service.md has the sentences of the profiles, and how to check them by hand.
+// TestServicesPage: docs/service.md and testdata/services.md have the sentences of the profiles, and the second how to
+// check them by hand.
 func TestServicesPage(t *testing.T) {
 	const dir = "testdata/services/"
 	text, err := os.ReadFile("../../../docs/service.md")
 	require.NoError(t, err)
-	page := string(text)
 	hand, err := os.ReadFile("testdata/services.md")
 	require.NoError(t, err)
+	page := string(text) + string(hand)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 3)
