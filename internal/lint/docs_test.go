@@ -99,7 +99,7 @@ func TestDocuments(t *testing.T) {
 
 // TestArchitectureIsDeclared: each `identifier` in [file](../file) is declared in that file.
 func TestArchitectureIsDeclared(t *testing.T) {
-	t.Chdir("../../docs")
+	t.Chdir("../../.github")
 	places := regexp.MustCompile("((?:`[\\w.]+`(?:,| and)?\\s+)+)in\\s+\\[[^]]+\\]\\(([^)]+)\\)")
 	found := places.FindAllStringSubmatch(read(t, "architecture.md"), -1)
 	require.Greater(t, len(found), 25, "the page names fewer than it did, or this test does not see them")
