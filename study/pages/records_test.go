@@ -73,6 +73,27 @@ func TestHoursThatDiffer(t *testing.T) {
 	require.Greater(t, parted, share/10, "no more than one of ten, so the hour may lead alone")
 }
 
+// TestParted: intervals are compared of two folders that one machine filled.
+func TestParted(t *testing.T) {
+	run := func(folder, machine string, lo, hi float64) repeat {
+		return repeat{folder, machine, comparison{Figure: verdict.Figure{Ratio: (lo + hi) / 2, Lo: lo, Hi: hi}}}
+	}
+	for reason, c := range map[string]struct {
+		kin              kin
+		parted, repeated bool
+	}{
+		"one run":           {kin{run("a", "m", 0.8, 0.9)}, false, false},
+		"intervals meet":    {kin{run("a", "m", 0.8, 0.9), run("b", "m", 0.9, 1)}, false, true},
+		"intervals part":    {kin{run("a", "m", 0.8, 0.9), run("b", "m", 0.91, 1)}, true, true},
+		"another machine":   {kin{run("a", "m", 0.8, 0.9), run("b", "n", 0.91, 1)}, false, false},
+		"one folder":        {kin{run("a", "m", 0.8, 0.9), run("a", "m", 0.91, 1)}, false, false},
+		"only the outer do": {kin{run("a", "m", 0.8, 0.9), run("b", "m", 0.9, 1), run("c", "m", 1, 1.1)}, true, true},
+	} {
+		parted, repeated := c.kin.parted()
+		require.Equal(t, []bool{c.parted, c.repeated}, []bool{parted, repeated}, reason)
+	}
+}
+
 // folderOf are the leading figures of a folder of results that have an interval, by part, workload and stack.
 func folderOf(t *testing.T, m *maker, folder string) map[string]comparison {
 	t.Helper()
