@@ -100,14 +100,14 @@ func (m *maker) turns(file, load string) string {
 	}
 	direct, sure, less := side(directBefore, " CPU than JSON", " CPU as JSON")
 	through, sureToo, lessToo := side(viaNginx, "", "")
-	order := "nginx doesn't change which of the two uses less"
+	order := "it uses " + map[bool]string{true: "less", false: "more"}[less] + " either way"
 	switch {
 	case !sure || !sureToo:
 		order = "whether nginx changes the order is undecided"
 	case less != lessToo:
 		order = "nginx reverses the order"
 	}
-	return fmt.Sprintf("gRPC uses %s directly, and %s through nginx: %s", direct, through, order)
+	return fmt.Sprintf("gRPC uses %s without nginx, and %s behind it: %s", direct, through, order)
 }
 
 // more is how much more or less a ratio is than 1, in percent.
