@@ -219,8 +219,9 @@ func (s Summary) notes(l line, detail bool) (all []string) {
 		return l.led.Notes()
 	case f.Verdict == verdict.Undecided && f.Interval().ExcludesOne():
 		all = inShort(f.Reason)
-	case f.Verdict == verdict.Undecided && !table.TellsSize(f.Lo, f.Hi):
-		all = []string{table.NoSize}
+	}
+	if f := l.led.Figure; f.Verdict == verdict.Undecided && all == nil && !table.TellsSize(f.Lo, f.Hi) {
+		all = []string{table.NoSize(f.Lo, f.Hi)}
 	}
 	switch hour := s.Hour(); {
 	case hour == "":

@@ -122,8 +122,8 @@ func (s Summary) Steps() *table.Table {
 				return ""
 			}
 			says := Says(f.Verdict)
-			if !table.TellsSize(f.Lo, f.Hi) {
-				says = t.Noted(says, table.NoSize)
+			if why := table.NoSize(f.Lo, f.Hi); why != "" {
+				says = t.Noted(says, why)
 			}
 			return table.Sized(f.Ratio, f.Lo, f.Hi) + " " + says
 		}

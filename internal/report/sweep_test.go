@@ -219,7 +219,7 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, 2, strings.Count(page.String(), "0.44 (0.43–0.44) less"))
 
 	s.Answers[1].CPU.Lo /= 3
-	require.Contains(t, s.Steps().Notes, table.NoSize)
+	require.Equal(t, []string{table.NoSize(1, 3)}, s.Steps().Notes)
 	s.Answers[1].CPU.Lo *= 3
 
 	s.Answers[0].Busy = true
@@ -262,6 +262,10 @@ func TestLinesThatDiffer(t *testing.T) {
 		`  64 +1 +2.03 +2.03 +more$`, text.String())
 	first, _, _ := strings.Cut(text.String(), "\n\n")
 	require.Contains(t, first, "; a small call", "what all values share stands in the first line")
+	for _, c := range []struct{ lo, hi float64 }{{0.5, 1.4}, {0, 0}} { // too wide, and none
+		s.Answers[0].CPU.Verdict, s.Answers[0].CPU.Lo, s.Answers[0].CPU.Hi = verdict.Undecided, c.lo, c.hi
+		require.Contains(t, s.Results(false).Notes, table.NoSize(c.lo, c.hi), "a dash says why")
+	}
 	s.Over = ""
 	require.Contains(t, headings(s), writeHeading, "two workloads leave room")
 	s.Answers = append(s.Answers, s.Answers[0])

@@ -26,8 +26,16 @@ func Interval(lo, hi float64) string {
 	return Ratio(lo) + "–" + Ratio(hi)
 }
 
-// NoSize is why a ratio has a dash for its interval.
-const NoSize = "the interval spans more than a factor of two"
+// NoSize is why a ratio has a dash for its interval, or nothing if it has none.
+func NoSize(lo, hi float64) string {
+	switch {
+	case TellsSize(lo, hi):
+		return ""
+	case lo > 0:
+		return "the interval spans more than a factor of two"
+	}
+	return "too few processes for an interval"
+}
 
 // TellsSize is false of an interval that spans more than a factor of two, and of none.
 func TellsSize(lo, hi float64) bool { return 0 < lo && hi <= 2*lo }
