@@ -320,9 +320,9 @@ func (k kin) Cores(rate float64) string {
 	return report.Label(k[0].Stack) + " uses " + tenths(all) + " of a CPU core more"
 }
 
-// One is one of the runs for a sentence that has the range of them all.
+// One is one of the runs, a decided one if there is any, for a sentence that has the range of them all.
 func (k kin) One() *comparison {
-	one := k[0].comparison
+	one := k[max(0, slices.IndexFunc(k, func(r repeat) bool { return sure(r.Figure) }))].comparison
 	one.again = nil
 	for _, r := range k {
 		one.again = append(one.again, r.comparison)

@@ -97,6 +97,9 @@ func TestRangesOfRuns(t *testing.T) {
 	require.Equal(t, "gRPC uses 40 to 53% more CPU",
 		filled(t, root, `told (alike "sweep" "grpcprotobuf" 2000 100 1 "apart.rate.2000").One "CPU"`))
 
+	root = again(t, func(a *report.Answer) { to(&a.CPU, 0.95); a.CPU.Verdict = verdict.Undecided })
+	require.Equal(t, "gRPC uses 5% less to 40% more CPU",
+		filled(t, root, `told (alike "sweep" "grpcprotobuf" 2000 100 1 "apart.rate.2000").One "CPU"`))
 	root = again(t, func(a *report.Answer) { to(&a.CPU, 1.401) })
 	require.Equal(t, "40% more", filled(t, root, `short `+rate+` "CPU"`), "ranges of one percentage are that")
 	root = again(t, func(a *report.Answer) { to(&a.CPU, 3); a.Others = 0.5 })
