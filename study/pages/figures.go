@@ -77,7 +77,7 @@ func (m *maker) measured(unit, file string) map[string][]float64 {
 		if !ok {
 			continue
 		}
-		name := renamedWorkloads.Replace(procs.ReplaceAllString(string(r.Name), ""))
+		name := procs.ReplaceAllString(string(r.Name), "")
 		for _, v := range r.Values {
 			if v.Unit == unit || v.OrigUnit == unit { // ns/op is the latter
 				all[name] = append(all[name], cmp.Or(v.OrigValue, v.Value))

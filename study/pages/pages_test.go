@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -65,7 +66,7 @@ func TestLargerMachine(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, len(found), 20)
 	for i, path := range found {
-		s, err := read(filepath.Dir(path))
+		s, err := report.Read(filepath.Dir(path))
 		require.NoError(t, err)
 		s.Environment[slices.Index(s.Environment, "cores=2")] = "cores=64"
 		for i := range s.Answers {

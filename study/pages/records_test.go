@@ -29,7 +29,7 @@ func TestRecords(t *testing.T) {
 			return err
 		}
 		records++
-		s, err := read(filepath.Dir(path))
+		s, err := report.Read(filepath.Dir(path))
 		require.NoError(t, err)
 		for _, width := range []int{100, 60, 40} {
 			var text strings.Builder

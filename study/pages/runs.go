@@ -62,7 +62,7 @@ func (m *maker) readRun(dir string) (report.Summary, error) {
 	if s, known := m.summaries[dir]; known {
 		return s, nil
 	}
-	s, err := read(filepath.Join(m.root, dir))
+	s, err := report.Read(filepath.Join(m.root, dir))
 	if err == nil {
 		m.summaries[dir] = s
 	}

@@ -51,6 +51,7 @@ func record(t *testing.T) (root string) {
 					P95: verdict.Percentile{Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
 			BaseFacts: &report.Counts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000, Connections: 1},
 			Facts:     &report.Counts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500, Connections: 1}}
+		a.Callers = 1
 		if left {
 			a.Processes.Planned, a.Processes.OneCore = 10, 2
 		}
@@ -59,7 +60,10 @@ func record(t *testing.T) (root string) {
 			s.Over, a.Value, a.Leads, a.CPU = "calls a second", value, report.ByCPU, a.Time
 			a.BaseLoad, a.StackLoad = verdict.Load{Switches: 7, Idle: 0.7}, verdict.Load{Switches: 11, Idle: 0.6}
 			a.CPU.BaseNs, a.BaseFacts.Connections, a.Facts.Connections = 55_000, 100, 1
+			a.Callers, a.Apart = 100, true
 			if value != report.Saturated {
+				a.Rate, err = strconv.ParseFloat(value, 64)
+				require.NoError(t, err)
 				a.Time, a.BaseLoad.Completed, a.StackLoad.Completed = verdict.Figure{}, 1, 1
 			}
 			a.BaseFacts.Writes, a.Facts.Writes = 0.9, 0.4
@@ -133,23 +137,23 @@ func TestWiring(t *testing.T) {
 	each := &report.Counts{Calls: 1000, Connections: 1000}
 	hundred := &report.Counts{Calls: 1000, Connections: 100}
 	apart := verdict.Answer{BaseMeans: verdict.Means{ServerCPUNs: 1}, BaseLoad: verdict.Load{Switches: 1, Completed: 1}}
-	fifty := report.Answer{Workload: "apart.callers.50.conns.1", GOMAXPROCS: 2, Answer: apart, BaseFacts: one, Facts: one}
+	fifty := report.Answer{Wired: report.Wired{Callers: 50, Apart: true}, Workload: "apart.callers.50.conns.1", GOMAXPROCS: 2, Answer: apart, BaseFacts: one, Facts: one}
+	single := report.Wired{Callers: 1}
 	for reason, c := range map[string]struct {
 		answer report.Answer
 		want   string
 	}{
-		"one caller on one core": {report.Answer{GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1×1; 1; 1/1"},
-		"a new connection a call": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: each},
+		"one caller on one core": {report.Answer{Wired: single, GOMAXPROCS: 1, BaseFacts: one, Facts: one}, "1×1; 1; 1/1"},
+		"a new connection a call": {report.Answer{Wired: single, GOMAXPROCS: 1, BaseFacts: each, Facts: each},
 			"1×1; 1; one for each call"},
-		"a connection each": {report.Answer{GOMAXPROCS: 2, Answer: apart, BaseFacts: hundred, Facts: one},
+		"a connection each": {report.Answer{Wired: report.Wired{Callers: 100, Apart: true}, GOMAXPROCS: 2, Answer: apart, BaseFacts: hundred, Facts: one},
 			"2×2; 100; 100/1"},
-		"callers in its title": {report.Answer{Does: "30 callers", GOMAXPROCS: 2, BaseFacts: hundred, Facts: one},
+		"several callers": {report.Answer{Wired: report.Wired{Callers: 30}, GOMAXPROCS: 2, BaseFacts: hundred, Facts: one},
 			"1×2; 30; 100/1"},
 		"callers in its name":       {fifty, "2×2; 50; 1/1"},
-		"connections of no record":  {report.Answer{GOMAXPROCS: 1}, "1×1; 1; –"},
-		"one new connection of two": {report.Answer{GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
+		"connections of no record":  {report.Answer{Wired: single, GOMAXPROCS: 1}, "1×1; 1; –"},
+		"one new connection of two": {report.Answer{Wired: single, GOMAXPROCS: 1, BaseFacts: each, Facts: one}, "1×1; 1; 1000/1"},
 	} {
-		complete(&c.answer)
 		a := comparisonOf(c.answer.Led())
 		require.Equal(t, c.want, place(a)+"; "+strconv.Itoa(a.Callers)+"; "+onConnections(a), reason)
 	}
@@ -399,6 +403,7 @@ func TestConnectionsOfClaims(t *testing.T) {
 			s.Answers = []report.Answer{s.Answers[0], s.Answers[0]}
 			for i := range s.Answers {
 				a := &s.Answers[i]
+				a.Callers = 8
 				a.Does, a.Workload = []string{"8 callers, 1 connection", "8 callers, 4 connections"}[i], []string{"few", "many"}[i]
 				a.Time = verdict.Figure{Verdict: verdict.Less, Ratio: 0.5, Lo: 0.4, Hi: 0.8,
 					BaseNs: []float64{300, 100}[i]}
