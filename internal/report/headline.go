@@ -5,27 +5,22 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// Sentences are the answer in words, of each stack that has a ratio: of a sweep where it takes less and where more, and
-// else what the difference makes of a machine. They are made of verdicts and intervals alone, so that they say no more
-// than the table: a number is told with its interval, and only if the line is decided. Of more than three stacks the
-// table says it better.
+// Sentences are the answer in words, of each stack that has a ratio: what the difference makes of a machine. They are
+// made of verdicts and intervals alone, so that they say no more than the table: a number is told with its interval, and
+// only if the line is decided. Of a sweep, and of more than three stacks, the table says it better.
 func (s Summary) Sentences() (all []string) {
-	stacks, say := s.Stacks(), s.swept
-	if s.Over == "" {
-		say = s.said
-		if len(stacks) > 3 {
-			return nil
-		}
+	stacks := s.Stacks()
+	if s.Over != "" || len(stacks) > 3 {
+		return nil
 	}
 	for _, stack := range stacks {
-		if said := say(stack); said != "" {
+		if said := s.said(stack); said != "" {
 			all = append(all, said)
 		}
 	}
@@ -68,153 +63,12 @@ func (l Led) takes(base string) string {
 	return Label(l.Answer.Stack) + " takes " + much
 }
 
-// swept says what a sweep found of a stack: where it takes less and where more, and what is undecided. On one core time
-// stands in for CPU time, so that a sweep over GOMAXPROCS has both: each is told by itself.
-func (s Summary) swept(stack string) string {
-	var said []string
-	all := s.curve(stack)
-	for _, cpu := range []bool{true, false} {
-		if c := all.where(func(l Led) bool { return l.OfCPU == cpu }); len(c) > 0 {
-			said = append(append(said, s.whose(s.found(c, len(c) == len(all)))), s.crossings(c)...)
-		}
-	}
-	if missed := all.where(func(l Led) bool { return !l.Answer.Kept() }); len(missed) > 0 {
-		said = append(said, "Too few of the planned calls were completed"+s.at(missed)+", so there is no verdict.")
-	}
-	return strings.Join(said, " ")
-}
-
 // whose says in a text whose CPU time is told: of servers elsewhere it is the client's alone.
 func (s Summary) whose(text string) string {
 	if s.Remote {
 		return strings.ReplaceAll(text, "CPU", "client CPU")
 	}
 	return text
-}
-
-// found is a sentence about a curve by one measure, which is all of the stack's or a part.
-func (s Summary) found(c Curve, all bool) string {
-	open := c.where(func(l Led) bool { return !l.decided() })
-	if len(open) == len(c) {
-		at := s.at(c)
-		if all && len(c) > 1 {
-			at = " at every value"
-		}
-		stack, measure := Label(c[0].Answer.Stack), map[bool]string{true: "CPU", false: "time"}[c[0].OfCPU]
-		return fmt.Sprintf("Whether %s takes less %s than %s is undecided%s.", stack, measure, Label(s.Base), at)
-	}
-	var figures, parts []string
-	for i, l := range c.told() {
-		figure := l.takes(Label(s.Base))
-		if i > 0 {
-			figure = fmt.Sprintf("%s times (%s)", table.Ratio(l.Figure.Ratio), table.Interval(l.Figure.Lo, l.Figure.Hi))
-		}
-		figures = append(figures, figure+s.at(Curve{l}))
-	}
-	if figures != nil {
-		parts = []string{listed(figures, ", and ")}
-	}
-	for _, v := range []verdict.Verdict{verdict.Less, verdict.Same, verdict.More} {
-		unsized := c.where(func(l Led) bool { return l.Figure.Verdict == v && l.decided() && !l.sized() })
-		if len(unsized) == 0 {
-			continue
-		}
-		part := map[verdict.Verdict]string{verdict.Same: "as much"}[v]
-		if parts == nil {
-			part = unsized[0].takes(Label(s.Base))
-		}
-		parts = append(parts, cmp.Or(part, string(v))+s.at(unsized))
-	}
-	if open = open.where(func(l Led) bool { return l.Answer.Kept() }); len(open) > 0 {
-		parts = append(parts, "undecided"+s.at(open))
-	}
-	return strings.Join(parts, "; ") + "."
-}
-
-// told are the values whose numbers a sentence has: the first and the last, those between whose verdict is neither's,
-// and the highest and the lowest if their intervals lie beyond those of both. The rest is as a reader expects.
-func (c Curve) told() Curve {
-	c = c.where(Led.sized)
-	if len(c) < 3 {
-		return c
-	}
-	first, last := c[0], c[len(c)-1]
-	highest := slices.MaxFunc(c, func(a, b Led) int { return cmp.Compare(a.Figure.Lo, b.Figure.Lo) })
-	lowest := slices.MinFunc(c, func(a, b Led) int { return cmp.Compare(a.Figure.Hi, b.Figure.Hi) })
-	return c.where(func(l Led) bool {
-		at := func(o Led) bool { return l.Answer.Value == o.Answer.Value }
-		like := func(o Led) bool { return l.Figure.Verdict == o.Figure.Verdict }
-		return at(first) || at(last) || !like(first) && !like(last) ||
-			at(highest) && l.Figure.Lo > max(first.Figure.Hi, last.Figure.Hi) ||
-			at(lowest) && l.Figure.Hi < min(first.Figure.Lo, last.Figure.Lo)
-	})
-}
-
-// at says at which values of the sweep.
-func (s Summary) at(c Curve) string {
-	var values, all []string
-	for _, l := range c {
-		if l.Answer.Value != Saturated {
-			values = append(values, l.Answer.Value)
-		}
-	}
-	if values != nil {
-		all = []string{" at " + s.value(Answer{Value: listed(values, " and ")})}
-	}
-	if len(values) < len(c) {
-		all = append(all, " when "+Saturated)
-	}
-	return strings.Join(all, " and")
-}
-
-// listed has something else before the last one.
-func listed(all []string, last string) string {
-	n := len(all) - 1
-	return strings.TrimPrefix(strings.Join(all[:n], ", ")+last+all[n], map[bool]string{true: last}[n == 0])
-}
-
-// crossings has a sentence for each two decided values between which less turns into more, or more into less.
-func (s Summary) crossings(c Curve) (all []string) {
-	from := -1
-	for i, l := range c {
-		if !l.decided() || l.Figure.Verdict == verdict.Same {
-			continue
-		}
-		if from >= 0 && c[from].Figure.Verdict != l.Figure.Verdict {
-			all = append(all, s.crossing(c[from], l, i == from+1))
-		}
-		from = i
-	}
-	return all
-}
-
-// crossing tells the place only of neighbours, and of numbers.
-func (s Summary) crossing(a, b Led, neighbours bool) string {
-	from, to, place := a.Answer.Value, s.value(b.Answer), ""
-	if b.Answer.Value == Saturated || s.Over == "GOMAXPROCS" {
-		from = s.value(a.Answer)
-	}
-	if b.Answer.Value != Saturated && neighbours {
-		place = crossed(a, b)
-	}
-	return fmt.Sprintf("%s's %s crosses %s's between %s and %s%s.", Label(a.Answer.Stack),
-		map[bool]string{true: "CPU", false: "time"}[a.OfCPU], Label(s.Base), from, to, place)
-}
-
-// crossed is about where the ratio is 1, on a straight line from one value to the other, with logarithms of ratios over
-// logarithms of values. Its interval is from the line through the lower ends of both intervals to that through the
-// upper ends. It is nothing if that tells no size.
-func crossed(a, b Led) string {
-	place := func(from, to float64) float64 {
-		along := math.Log(from) / (math.Log(from) - math.Log(to))
-		return a.Answer.amount() * math.Pow(b.Answer.amount()/a.Answer.amount(), along)
-	}
-	said := func(at float64) string { return strconv.FormatFloat(two(at), 'g', 10, 64) }
-	lo, hi := place(a.Figure.Lo, b.Figure.Lo), place(a.Figure.Hi, b.Figure.Hi)
-	if lo, hi = min(lo, hi), max(lo, hi); !table.TellsSize(lo, hi) {
-		return ""
-	}
-	return fmt.Sprintf(", at about %s (%s–%s)", said(place(a.Figure.Ratio, b.Figure.Ratio)), said(lo), said(hi))
 }
 
 // said is about one stack: how many CPUs it takes more or less at the first planned rate that is decided, and how many

@@ -83,17 +83,10 @@ func (s Summary) steps() (all []step) {
 		for _, a := range own[1:] {
 			first := own[0]
 			b, o := step{stack: s.Base, at: a}, step{stack: stack, at: a}
-			if first.CPU.There() && a.CPU.There() {
-				b.cpu, o.cpu = verdict.Step(first.CPU, a.CPU)
-			}
+			b.cpu, o.cpu = verdict.Step(first.Answer, a.Answer, func(a verdict.Answer) verdict.Figure { return a.CPU })
 			if first.Many() && a.Many() {
-				of, to := verdict.Step(first.Time, a.Time)
+				of, to := verdict.Step(first.Answer, a.Answer, func(a verdict.Answer) verdict.Figure { return a.Time })
 				b.served, o.served = of.Inverse(), to.Inverse()
-			}
-			if !first.sure() || !a.sure() {
-				for _, f := range []*verdict.Figure{&b.cpu, &b.served, &o.cpu, &o.served} {
-					f.Verdict = verdict.Undecided
-				}
 			}
 			base, stacks = append(base, b), append(stacks, o)
 		}
@@ -104,9 +97,6 @@ func (s Summary) steps() (all []step) {
 	}
 	return slices.DeleteFunc(all, func(one step) bool { return one.cpu.Ratio == 0 && one.served.Ratio == 0 })
 }
-
-// sure tells whether figures of an answer may decide something.
-func (a Answer) sure() bool { return !a.Busy && a.Kept() && a.Processes.Counted >= verdict.Fewest }
 
 // Steps is the table of a sweep's values to its first one: whether a second connection pays, for one. It is nil if that
 // is not known.
@@ -236,7 +226,7 @@ func message(all []series) string {
 	}
 	other := map[verdict.Verdict]string{verdict.Less: "more", verdict.More: "less"}[end.Figure.Verdict]
 	if said += at + ", and " + other + " at " + few; len(contrary) < len(all) {
-		said += " (" + listed(contrary, " and ") + ")"
+		said += " (" + strings.Join(contrary, " and ") + ")"
 	}
 	return said
 }

@@ -13,6 +13,15 @@ import (
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
+// TestSweepsHaveNoSentence: the table and the picture say where curves cross.
+func TestSweepsHaveNoSentence(t *testing.T) {
+	s := swept("saturated 0.66", "5000 1.4", "1000 1.25")
+	require.Empty(t, s.Sentences())
+	require.NotEmpty(t, s.Results(false).Rows)
+	s.Over = ""
+	require.NotEmpty(t, s.Sentences(), "the same answers of no sweep")
+}
+
 // swept is a sweep of gRPC over calls a second, with each value's ratio of CPU time. By time all is equal.
 func swept(points ...string) Summary {
 	s := found()

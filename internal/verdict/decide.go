@@ -198,7 +198,7 @@ func (a Answer) Waits(p Percentile) Figure {
 	switch {
 	case p.Ratio == 0:
 		return Figure{}
-	case a.Busy || !a.Kept() || a.Processes.Counted < Fewest:
+	case !a.decides():
 		f.Reason = of.Reason
 	default:
 		f = f.judged()
@@ -245,11 +245,30 @@ func (f Figure) judged() Figure {
 	return f
 }
 
-// Step compares what the base and the stack take at one workload with what they take at another, by the figures of
-// both. The base's values are in pairs of processes that ran one soon after the other. The stack's ratio is that of the
+// Step compares what the base and the stack take at one workload with what they take at another, by a figure of both
+// answers. Where one of the answers could have no verdict, the steps have none. Both are the zero figure if one answer
+// lacks the figure.
+func Step(from, to Answer, of func(Answer) Figure) (base, stack Figure) {
+	if !of(from).There() || !of(to).There() {
+		return Figure{}, Figure{}
+	}
+	base, stack = step(of(from), of(to))
+	for _, a := range []Answer{from, to} {
+		if !a.decides() {
+			base.Verdict, base.Reason = Undecided, of(a).Reason
+			stack.Verdict, stack.Reason = base.Verdict, base.Reason
+		}
+	}
+	return base, stack
+}
+
+// decides tells whether figures of the answer may decide something.
+func (a Answer) decides() bool { return !a.Busy && a.Kept() && a.Processes.Counted >= Fewest }
+
+// step is Step of two figures. The base's values are in pairs of processes that ran one soon after the other. The stack's ratio is that of the
 // base times the quotient of its own ratios, as independent figures, so its interval is the wider one. The noise floor
 // is the larger one of the two.
-func Step(from, to Figure) (base, stack Figure) {
+func step(from, to Figure) (base, stack Figure) {
 	n := min(len(from.BasesNs), len(to.BasesNs))
 	base = inRounds(from.BasesNs[:n], to.BasesNs[:n])
 	base.NoiseFloor = max(from.NoiseFloor, to.NoiseFloor)
@@ -271,6 +290,20 @@ func Step(from, to Figure) (base, stack Figure) {
 		stack = stack.judged()
 	}
 	return base.judged(), stack
+}
+
+// Quotient compares two stacks by their figures of one quantity, each to the same base. The two are taken as
+// independent, so the interval is wider than if the stacks had been measured in pairs, and the noise floor is the larger
+// one. Without both it is a figure without a ratio.
+func Quotient(stack, other Figure) (f Figure) {
+	if stack.Ratio == 0 || other.Ratio == 0 {
+		return Figure{Verdict: Undecided}
+	}
+	half := math.Hypot(math.Log(stack.Hi/stack.Lo)/2, math.Log(other.Hi/other.Lo)/2)
+	f.Ratio, f.BaseNs, f.StackNs = stack.Ratio/other.Ratio, other.StackNs, stack.StackNs
+	f.Lo, f.Hi = f.Ratio*math.Exp(-half), f.Ratio*math.Exp(half)
+	f.NoiseFloor, f.Margin = max(stack.NoiseFloor, other.NoiseFloor), max(stack.Margin, other.Margin)
+	return f.judged()
 }
 
 // Inverse is the figure of calls a second, of a figure of the time that they take.

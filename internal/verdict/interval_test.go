@@ -109,7 +109,7 @@ func TestStep(t *testing.T) {
 		"the stack was not measured":       {unknown, Less, Undecided, [2]float64{0.805, 0}},
 		"nothing was measured":             {Figure{}, Undecided, Undecided, [2]float64{0, 0}},
 	} {
-		base, stack := Step(from, c.to)
+		base, stack := step(from, c.to)
 		require.Equal(t, [2]Verdict{c.base, c.stack}, [2]Verdict{base.Verdict, stack.Verdict}, why)
 		require.InDelta(t, c.ratios[0], base.Ratio, 0.001, why)
 		require.InDelta(t, c.ratios[1], stack.Ratio, 0.001, why)
@@ -117,7 +117,65 @@ func TestStep(t *testing.T) {
 			require.Greater(t, stack.Hi/stack.Lo, base.Hi/base.Lo, why)
 		}
 	}
-	base, stack := Step(from, less)
+	base, stack := step(from, less)
 	half := math.Hypot(math.Log(base.Hi/base.Lo), math.Hypot(math.Log(1.22/1.18), math.Log(0.92/0.88)))
 	require.InDelta(t, half, math.Log(stack.Hi/stack.Lo), 1e-9, "independent figures")
+}
+
+// A step of two answers decides nothing where one of them could not.
+func TestStepOfAnswers(t *testing.T) {
+	ns := []float64{1000, 1010, 1000, 1005, 1000, 1010}
+	half := []float64{500, 505, 500, 502, 500, 505}
+	answer := func(ns []float64) Answer {
+		return Answer{Processes: Counts{Counted: 8}, CPU: Figure{Verdict: Less, Reason: Reason{Kind: "its own"}, BasesNs: ns,
+			Ratio: 0.9, Lo: 0.89, Hi: 0.91}}
+	}
+	cpu := func(a Answer) Figure { return a.CPU }
+	for why, c := range map[string]struct {
+		change func(a *Answer)
+		want   Verdict
+		reason Kind
+	}{
+		"both may decide":                     {func(*Answer) {}, Less, ""},
+		"another program had the machine":     {func(a *Answer) { a.Busy = true }, Undecided, "its own"},
+		"too few of the planned calls":        {func(a *Answer) { a.StackLoad.Completed, a.BaseLoad.Completed = 0.5, 1 }, Undecided, "its own"},
+		"five processes":                      {func(a *Answer) { a.Processes.Counted = 5 }, Undecided, "its own"},
+		"one of the answers lacks the figure": {func(a *Answer) { a.CPU = Figure{} }, "", ""},
+	} {
+		for i := range 2 {
+			answers := []Answer{answer(ns), answer(half)}
+			c.change(&answers[i])
+			base, stack := Step(answers[0], answers[1], cpu)
+			require.Equal(t, []Verdict{c.want, c.want}, []Verdict{base.Verdict, stack.Verdict}, why)
+			require.Equal(t, []Kind{c.reason, c.reason}, []Kind{base.Reason.Kind, stack.Reason.Kind}, why)
+		}
+	}
+}
+
+// Two stacks that were each compared with one base have the quotient of their ratios, decided by the rule of all
+// figures.
+func TestQuotient(t *testing.T) {
+	of := func(ratio, half, floor float64) Figure {
+		return Figure{Verdict: More, Ratio: ratio, Lo: ratio / (1 + half), Hi: ratio * (1 + half), NoiseFloor: floor,
+			Margin: 0.02}
+	}
+	for why, c := range map[string]struct {
+		stack, other Figure
+		ratio        float64
+		want         Verdict
+	}{
+		"less":                       {of(1.2, 0.02, 0.01), of(2.4, 0.02, 0.01), 0.5, Less},
+		"more":                       {of(2.4, 0.02, 0.01), of(1.2, 0.02, 0.01), 2, More},
+		"the same":                   {of(1.2, 0.005, 0.005), of(1.2, 0.005, 0.005), 1, Same},
+		"both intervals are wide":    {of(1.3, 0.1, 0.01), of(1.2, 0.1, 0.01), 1.083, Undecided},
+		"within one's noise floor":   {of(1.3, 0.01, 0.01), of(1.2, 0.01, 0.5), 1.083, Undecided},
+		"one of them has no ratio":   {of(1.3, 0.01, 0.01), Figure{}, 0, Undecided},
+		"the other one has no ratio": {Figure{}, of(1.3, 0.01, 0.01), 0, Undecided},
+	} {
+		f := Quotient(c.stack, c.other)
+		require.Equal(t, c.want, f.Verdict, why)
+		require.InDelta(t, c.ratio, f.Ratio, 0.001, why)
+	}
+	f := Quotient(of(1.2, 0.03, 0), of(1.2, 0.04, 0))
+	require.InDelta(t, math.Hypot(math.Log(1.03), math.Log(1.04)), math.Log(f.Hi), 1e-9, "independent figures")
 }
