@@ -1,42 +1,44 @@
 package pages
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
+	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// claimed is what a claim says of a figure: that it lies between least and most, or nothing.
-type claimed struct {
+// limits are what a claim says of a figure: that it lies between least and most, or nothing.
+type limits struct {
 	words       string // in parentheses
 	least, most float64
 	void        bool
 }
 
-func about(n float64) claimed { return claimed{fmt.Sprintf(" (≈%g)", n), n / 1.25, n * 1.25, false} }
-func above(n float64) claimed { return claimed{fmt.Sprintf(" (>%g)", n), n, math.MaxFloat64, false} }
-func below(n float64) claimed { return claimed{fmt.Sprintf(" (<%g)", n), 0, n, false} }
-func nothing() claimed        { return claimed{void: true} }
-
-func between(least, most float64) claimed {
-	return claimed{fmt.Sprintf(" (%g–%g)", least, most), least, most, false}
-}
-
-// bears returns words that a figure bears out, such as "about half", as they are claimed.
-func bears(words string, c claimed, figure float64) string {
-	if figure < c.least || figure > c.most {
-		fail("%q is%s, and the figure is %.2f", words, c.words, figure)
+// limitsOf reads limits: 1–1.25, >1, <1, ≈3 for a quarter around it, or void.
+func limitsOf(text string) limits {
+	words := " (" + text + ")"
+	switch lo, hi, between := strings.Cut(text, "–"); {
+	case text == "void":
+		return limits{void: true}
+	case between:
+		return limits{words, number(lo), number(hi), false}
+	case strings.HasPrefix(text, ">"):
+		return limits{words, number(text[1:]), math.MaxFloat64, false}
+	case strings.HasPrefix(text, "<"):
+		return limits{words, 0, number(text[1:]), false}
 	}
-	return words
+	n := number(strings.TrimPrefix(text, "≈"))
+	return limits{words, n / 1.25, n * 1.25, false}
 }
 
 // reading is one measured figure, and what is claimed of it. The figure bears the claim out if its interval lies within
@@ -44,30 +46,19 @@ func bears(words string, c claimed, figure float64) string {
 type reading struct {
 	value, lo, hi float64
 	floor         float64 // the noise floor: by how much two of the same may differ
-	claimed
+	limits
 }
 
 // exact is a reading of what is counted.
 func exact(value float64) reading { return reading{value: value, lo: value, hi: value} }
 
-// paired is the ratio of an answer, with its interval and its noise floor.
-func paired(a *comparison) reading {
-	return reading{value: a.Ratio, lo: a.Lo, hi: a.Hi, floor: a.NoiseFloor}
+// compared is a reading of a ratio, with its interval and its noise floor.
+func compared(f verdict.Figure) reading {
+	return reading{value: f.Ratio, lo: f.Lo, hi: f.Hi, floor: f.NoiseFloor}
 }
 
-// inverse exchanges the two that a reading compares.
-func inverse(r reading) reading {
-	return reading{value: 1 / r.value, lo: 1 / r.hi, hi: 1 / r.lo, floor: r.floor}
-}
-
-// apart compares two medians. They are not paired: the machine may have changed between their runs. The interval is
-// from the lower end of the one by the upper end of the other to the reverse, so it is wider than 95%.
-func apart(x, y benchmath.Summary) reading {
-	return reading{value: x.Center / y.Center, lo: x.Lo / y.Hi, hi: x.Hi / y.Lo}
-}
-
-// inNoise is whether the interval reaches into the noise floor.
-func (r reading) inNoise() bool { return r.floor > 0 && r.interval().InFloor() }
+// unpaired is a reading of the quotient of two medians.
+func unpaired(v value) reading { return reading{value: v.all[0], lo: v.lo, hi: v.hi} }
 
 func (r reading) interval() verdict.Interval {
 	return verdict.Interval{Lo: r.lo, Hi: r.hi, Floor: r.floor}
@@ -88,12 +79,19 @@ func (r reading) verdict() string {
 	return "undecided"
 }
 
-// figure is the value with its interval.
-func (r reading) figure() string {
+// String is the value with its interval, bold where it bears the claim out, and marked where it is in the noise.
+func (r reading) String() string {
+	said := fmt.Sprintf("%.2f (%.2f–%.2f)", r.value, r.lo, r.hi)
 	if r.lo == r.hi {
-		return fmt.Sprintf("%.2f", r.value)
+		said = fmt.Sprintf("%.2f", r.value)
 	}
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", r.value, r.lo, r.hi)
+	switch v := r.verdict(); {
+	case v == "holds" || v == "more than claimed":
+		return "**" + said + "**"
+	case v == "undecided" && r.floor > 0 && r.interval().InFloor():
+		return said + "²"
+	}
+	return said
 }
 
 // overall sums up the figures of a claim.
@@ -121,39 +119,66 @@ func overall(readings []reading) string {
 	return decided[0]
 }
 
-// claims are the figures of claims. A template first names each figure, by a method of its kind, and then shows them
-// with the verdict of their claim. Figures are read from one folder until In names another.
-type claims struct {
-	m     *maker
-	home  report.Summary // of the page's folder: a figure says in what its own record differs
-	dir   string
-	rows  []compared
-	shown map[int]bool // the claims whose figures the page shows
-}
-
-// compared are the figures of a claim that compare the same, each of another message or record.
-type compared struct {
-	claim    int
-	words    string
+// claim is what was found of one: its figures, and a line for each thing that they compare.
+type claim struct {
 	readings []reading
-	cells    []string
+	lines    []string
 }
 
-func (m *maker) claims(dir string) *claims {
-	return &claims{m: m, home: m.run(m.within(dir)[0]), dir: dir, shown: map[int]bool{}}
+// readClaims reads study/figures/claimed.txt. Each line is a number of a claim, what is compared, the two that are
+// compared as over/under, the limits, a folder or a file of codecs' rows, and the workloads or messages.
+func (m *maker) readClaims() (all map[int]*claim, home report.Summary) {
+	all = map[int]*claim{}
+	for i, text := range strings.Split(strings.TrimSuffix(m.read(claimed), "\n"), "\n") {
+		of := strings.Fields(text)
+		if len(of) == 0 || strings.HasPrefix(text, "#") {
+			continue
+		}
+		if err := try(func() {
+			if len(of) < 6 {
+				fail("a claim has a number, what, over/under, limits, a folder and workloads")
+			}
+			nth, dir := int(number(of[0])), m.path(of[4])
+			if home.Base == "" {
+				home = m.run(m.within(dir)[0])
+			}
+			if all[nth] == nil {
+				all[nth] = new(claim)
+			}
+			over, under, _ := strings.Cut(of[2], "/")
+			said := limitsOf(of[3])
+			var what string
+			var cells []string
+			for _, at := range of[5:] {
+				f := m.finding(of[1], dir, at, over, under)
+				f.limits = said
+				all[nth].readings = append(all[nth].readings, f.reading)
+				cells, what = append(cells, f.of+elsewhere(f.from, home)+": "+f.String()), f.what
+			}
+			all[nth].line(what+said.words, strings.Join(cells, "; "))
+		}); err != nil {
+			fail("%s:%d: %w", claimed, i+1, err)
+		}
+	}
+	return all, home
 }
 
-// In names the folder of the figures that follow.
-func (c *claims) In(dir string) string {
-	c.dir = dir
-	return ""
+// line adds what is compared, and its figures, to the line that compares the same.
+func (c *claim) line(what, cells string) {
+	for i, line := range c.lines {
+		if strings.HasPrefix(line, what+": ") {
+			c.lines[i] += "; " + cells
+			return
+		}
+	}
+	c.lines = append(c.lines, what+": "+cells)
 }
 
-// elsewhere says in what a record differs from the page's folder: Go, the machine, its CPUs and the day.
-func (c *claims) elsewhere(s report.Summary) (said string) {
+// elsewhere says in what a record differs from another: Go, the machine, its CPUs and the day.
+func elsewhere(s, home report.Summary) (said string) {
 	for _, name := range []string{"go", "cpu", "cores", "date"} {
 		is := noted(s, name)
-		if is == "" || is == noted(c.home, name) {
+		if is == "" || is == noted(home, name) {
 			continue
 		}
 		switch name {
@@ -169,55 +194,82 @@ func (c *claims) elsewhere(s report.Summary) (said string) {
 	return said
 }
 
-// add adds a figure that compares what the words say, of something in a record.
-func (c *claims) add(claim int, words, of string, s report.Summary, r reading, said claimed) string {
-	r.claimed = said
-	row := slices.IndexFunc(c.rows, func(row compared) bool {
-		return row.claim == claim && row.words == words && row.readings[0].claimed == said
-	})
-	if row < 0 {
-		row, c.rows = len(c.rows), append(c.rows, compared{claim: claim, words: words})
-	}
-	figure := r.figure()
-	if v := r.verdict(); v == "holds" || v == "more than claimed" {
-		figure = "**" + figure + "**"
-	}
-	if r.inNoise() && r.verdict() == "undecided" {
-		figure += "²"
-	}
-	c.rows[row].readings = append(c.rows[row].readings, r)
-	c.rows[row].cells = append(c.rows[row].cells, of+c.elsewhere(s)+": "+figure)
-	return ""
+// finding is a reading with what it compares, what it is of, and the record.
+type finding struct {
+	reading
+	what, of string
+	from     report.Summary
 }
 
-// Call compares what a call of one stack takes with that of the other. One of the two is the base of the run, or both
-// were compared with it, whose ratios are then divided as independent figures.
-func (c *claims) Call(claim int, what, work, over, under string, said claimed) string {
-	found := func(stack string) (report.Summary, *comparison) {
-		if s, a := c.m.first(c.dir, work, stack); a != nil && a.Ratio > 0 {
-			return s, a
+// finding compares two stacks at a workload, two codecs with a message, or what a kind of its own is of.
+func (m *maker) finding(what, dir, at, over, under string) (f finding) {
+	pair := report.Label(over) + "/" + report.Label(under)
+	switch what {
+	case "marshal", "unmarshal", "size":
+		return m.ofCodecs(what, dir, at, over, under)
+	case "message": // gRPC's unary call with its message on a stream; both were compared with JSON's call
+		unary, stream := m.led(dir, at, over), m.led(dir, under, over)
+		f = finding{compared(verdict.Quotient(ofTime(unary), ofTime(stream))), "time of a message, unary call/stream",
+			code(at), stream.of}
+	case "connections": // calls a second of one stack at two workloads, under the one with fewer connections
+		many, few := m.led(dir, at, over), m.led(dir, under, over)
+		f = finding{unpaired(apart(calls(few), calls(many))),
+			"calls a second, " + report.Label(over) + " on more connections/fewer", "", many.of}
+		f.of = fmt.Sprintf("%d callers, %d/%d", many.Callers, many.Facts.Connections, few.Facts.Connections)
+	case "bytes", "allocations", "allocated":
+		c, inverse := m.between(dir, at, over, under)
+		own, base := c.counts(1), c.counts(0)
+		n := map[string]float64{"bytes": (own.Sent + own.Received) / (base.Sent + base.Received),
+			"allocations": own.Allocs / base.Allocs, "allocated": own.AllocBytes / base.AllocBytes}[what]
+		if inverse {
+			n = 1 / n
 		}
-		return report.Summary{}, nil
-	}
-	s, a := found(over)
-	other, b := found(under)
-	var r reading
-	switch {
-	case a != nil && s.Base == under:
-		r = taken(what, a)
-	case b != nil && other.Base == over:
-		r, s, a = inverse(taken(what, b)), other, b
-	case a != nil && b != nil && s.Base == other.Base && (what == "time" || what == "calls a second"):
-		r = paired(quotient(a, b))
-		r.floor = max(a.NoiseFloor, b.NoiseFloor)
-		if what != "time" {
-			r = inverse(r)
-		}
+		words := map[string]string{"bytes": "bytes on the wire", "allocations": what, "allocated": "allocated bytes"}[what]
+		f = finding{exact(n), words + ", " + pair, listedAs(c.Answer), c.of}
 	default:
-		fail("%s has not compared the %s of %s and %s at %s", c.dir, what, over, under, work)
+		f = m.ofStacks(what, dir, at, over, under)
+		f.what = strings.Replace(what, "calls", "calls a second", 1) + ", " + pair
 	}
-	words := fmt.Sprintf("%s, %s/%s", what, report.Label(over), report.Label(under))
-	return c.add(claim, words, listedAs(a.Answer), s, r, said)
+	return f
+}
+
+// between is the comparison of two stacks of which one is the base, and whether that is the first one.
+func (m *maker) between(dir, at, over, under string) (c comparison, inverse bool) {
+	if c := m.find(dir, at, over); c != nil && c.of.Base == under {
+		return *c, false
+	}
+	if c := m.find(dir, at, under); c != nil && c.of.Base == over {
+		return *c, true
+	}
+	fail("%s has not compared %s and %s at %s", dir, over, under, at)
+	return c, false
+}
+
+// ofStacks compares two stacks by a quantity. Either one of them is the base, or both were compared with it.
+func (m *maker) ofStacks(what, dir, at, over, under string) finding {
+	q := quantityOf(strings.Replace(what, "p50", "median", 1))
+	a, b := m.find(dir, at, over), m.find(dir, at, under)
+	if a != nil && b != nil && a.of.Base == b.of.Base {
+		return finding{reading: compared(verdict.Quotient(q.figure(*a), q.figure(*b))), of: listedAs(a.Answer), from: a.of}
+	}
+	c, inverse := m.between(dir, at, over, under)
+	figure := q.figure(c)
+	if inverse {
+		figure = figure.Inverse()
+	}
+	if figure.Ratio == 0 {
+		fail("%s has no %s of %s and %s at %s", dir, what, over, under, at)
+	}
+	return finding{reading: compared(figure), of: listedAs(c.Answer), from: c.of}
+}
+
+// ofCodecs compares the time of an op of one codec with that of the other, or the lengths of their bodies.
+func (m *maker) ofCodecs(op, file, message, over, under string) finding {
+	r := unpaired(apart(m.codec(file, op, message, over), m.codec(file, op, message, under)))
+	if op == "size" {
+		op, r = "bytes", exact(r.value)
+	}
+	return finding{r, fmt.Sprintf("%s, `%s`/`%s`", op, over, under), code(message), m.header(file)}
 }
 
 // listedAs is the name of a workload of the list, or the title of another one.
@@ -228,126 +280,62 @@ func listedAs(a report.Answer) string {
 	return code(a.Workload)
 }
 
-// taken is what a call of the stack takes of something, divided by what one of the base takes.
-func taken(what string, a *comparison) reading {
-	switch p := a.Percentiles; what {
-	case "time":
-		return paired(a)
-	case "calls a second":
-		return inverse(paired(a))
-	case "p50":
-		return reading{value: p.P50.Ratio, lo: p.P50.Lo, hi: p.P50.Hi, floor: a.NoiseFloor}
-	case "p95":
-		return reading{value: p.P95.Ratio, lo: p.P95.Lo, hi: p.P95.Hi, floor: a.NoiseFloor}
-	case "p99":
-		return reading{value: p.P99.Ratio, lo: p.P99.Lo, hi: p.P99.Hi, floor: a.NoiseFloor}
-	case "bytes on the wire":
-		return exact((a.Facts.Sent + a.Facts.Received) / (a.BaseFacts.Sent + a.BaseFacts.Received))
-	case "allocations":
-		return exact(a.Facts.Allocs / a.BaseFacts.Allocs)
-	case "allocated bytes":
-		return exact(a.Facts.AllocBytes / a.BaseFacts.AllocBytes)
+// bases are the times of the base's calls in the processes of a comparison, with their interval.
+func bases(c comparison) benchmath.Summary {
+	f := ofTime(c)
+	if len(f.BasesNs) < verdict.Fewest {
+		fail("%s has fewer than %d processes", c.Workload, verdict.Fewest)
 	}
-	fail("%q is nothing that calls have", what)
-	return reading{}
+	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(f.BasesNs, &benchmath.DefaultThresholds), 0.95)
+	s.Center = f.BaseNs // as in the calls a second
+	return s
 }
 
-// Message compares gRPC's unary call with its message on a stream. Both were compared with JSON's call.
-func (c *claims) Message(claim int, said claimed) string {
-	unary, stream := c.m.answer(c.dir, "small", "grpcprotobuf"), c.m.answer(c.dir, "stream", "grpcprotobuf")
-	s, _ := c.m.first(c.dir, "stream", "grpcprotobuf")
-	r := paired(quotient(unary, stream))
-	r.floor = max(unary.NoiseFloor, stream.NoiseFloor)
-	return c.add(claim, "time of a message, unary call/stream", code("small"), s, r, said)
+// calls are the times of the stack's calls. Two of one stack are not paired, so the interval is the widest that the
+// base's processes and the ratio allow.
+func calls(c comparison) benchmath.Summary {
+	s, f := bases(c), ofTime(c)
+	return benchmath.Summary{Center: f.BaseNs * f.Ratio, Lo: s.Lo * f.Lo, Hi: s.Hi * f.Hi}
 }
 
-// Connections compares a stack's calls a second at two workloads of a folder, which differ in their connections. The
-// two were not paired, so the interval is the widest that the base's processes and both ratios allow.
-func (c *claims) Connections(claim int, many, few, stack string, said claimed) string {
-	limits := func(a *comparison) benchmath.Summary {
-		if len(a.BasesNs) < 6 {
-			fail("%s has fewer than 6 processes at %s", c.dir, a.Workload)
+var claimRow = regexp.MustCompile(`^\| (\d+) \|.*\|$`)
+
+// claimsTable writes the last two columns of the page's own table: the figures of each claim, and its verdict.
+func (m *maker) claimsTable(body string) string {
+	all, _ := m.readClaims()
+	m.counted = map[string]int{}
+	lines := strings.Split(strings.TrimSpace(body), "\n")
+	for i, line := range lines {
+		row := claimRow.FindStringSubmatch(line)
+		if row == nil {
+			continue
 		}
-		base := benchmath.AssumeNothing.Summary(benchmath.NewSample(a.BasesNs, &benchmath.DefaultThresholds), 0.95)
-		return benchmath.Summary{Center: a.Paired(), Lo: base.Lo * a.Lo, Hi: base.Hi * a.Hi}
-	}
-	s, more := c.m.first(c.dir, many, stack)
-	one := c.m.answer(c.dir, few, stack)
-	if more == nil || more.OfCPU || one.OfCPU {
-		fail("%s has no calls a second of %s at %s and %s", c.dir, stack, many, few)
-	}
-	words := fmt.Sprintf("calls a second, %s on more connections/fewer", report.Label(stack))
-	of := fmt.Sprintf("%d callers, %d/%d", more.Callers, more.Facts.Connections, one.Facts.Connections)
-	return c.add(claim, words, of, s, inverse(apart(limits(more), limits(one))), said)
-}
-
-// Codec compares the time of an op of one codec with that of the other, or the lengths of their bodies.
-func (c *claims) Codec(claim int, op, message, over, under string, said claimed) string {
-	file := c.dir + "/codecs/rows.txt"
-	r := apart(c.m.codec(file, op, message, over), c.m.codec(file, op, message, under))
-	if op == "size" {
-		op, r = "bytes", exact(r.value)
-	}
-	return c.add(claim, fmt.Sprintf("%s, `%s`/`%s`", op, over, under), code(message), c.m.header(file), r, said)
-}
-
-// of are the figures of a claim.
-func (c *claims) of(claim int) (all []reading) {
-	for _, row := range c.rows {
-		if row.claim == claim {
-			all = append(all, row.readings...)
+		nth, _ := strconv.Atoi(row[1])
+		cells := strings.Split(line, " | ")
+		if len(cells) != 5 {
+			fail("claim %d has %d columns, and the table has 5", nth, len(cells))
 		}
-	}
-	return all
-}
-
-// Verdict sums up the figures of a claim.
-func (c *claims) Verdict(claim int) string {
-	if c.of(claim) == nil {
-		fail("claim %d has no figure", claim)
-	}
-	return overall(c.of(claim))
-}
-
-// Here are all figures of a claim, with a line for each comparison: what is compared, what is claimed, and the figures.
-func (c *claims) Here(claim int) string {
-	var all []string
-	for _, row := range c.rows {
-		if row.claim == claim {
-			all = append(all, row.words+row.readings[0].words+": "+strings.Join(row.cells, "; "))
+		if all[nth] == nil {
+			fail("claim %d has no figure in %s", nth, claimed)
 		}
+		said := overall(all[nth].readings)
+		m.counted[said]++
+		lines[i] = strings.Join(append(cells[:3], strings.Join(all[nth].lines, "<br>"), "**"+said+"** |"), " | ")
+		delete(all, nth)
 	}
-	if all == nil {
-		fail("claim %d has no figure", claim)
+	for nth := range maps.Keys(all) {
+		fail("%s has figures of claim %d, which the page doesn't have", claimed, nth)
 	}
-	c.shown[claim] = true
-	return strings.Join(all, "<br>")
+	return strings.Join(lines, "\n")
 }
 
-// Count says how often each verdict is made, the most frequent one first, on a line each.
-func (c *claims) Count() string {
-	count, seen := map[string]int{}, map[int]bool{}
-	for _, row := range c.rows {
-		if !seen[row.claim] {
-			seen[row.claim] = true
-			count[overall(c.of(row.claim))]++
-		}
+// claims is how many claims have a verdict.
+func (m *maker) claims(said string) float64 {
+	if m.counted[said] == 0 {
+		fail("no claim is called %q here", said)
 	}
-	often := slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(count))), func(a, b string) int {
-		return cmp.Compare(count[b], count[a])
-	})
-	for i, verdict := range often {
-		often[i] = fmt.Sprintf("*%s* (%d)", verdict, count[verdict])
-	}
-	return strings.Join(often, ",\n")
+	return float64(m.counted[said])
 }
 
-// All fails unless the figures of each claim are shown.
-func (c *claims) All() string {
-	for _, row := range c.rows {
-		if !c.shown[row.claim] {
-			fail("claim %d has figures, which the page does not show", row.claim)
-		}
-	}
-	return ""
-}
+// String is the quotient of two medians with its interval.
+func (v value) String() string { return table.Sized(v.all[0], v.lo, v.hi) }

@@ -11,30 +11,20 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
-// kilo is a thousandth: nanoseconds in microseconds, bytes in kB.
-func kilo(value float64) float64 { return value / 1000 }
-
 // grouped is a whole number with a comma before its thousands.
-func grouped(value float64) string {
-	digits := fmt.Sprintf("%.0f", value)
-	if n := len(digits) - 3; n > 0 {
-		digits = digits[:n] + "," + digits[n:]
-	}
-	return digits
-}
+func grouped(value float64) string { return written(value, 0) }
 
 var (
-	number = regexp.MustCompile(`[-+]?\d[\d,]*(?:\.\d+)?`)
-	procs  = regexp.MustCompile(`-\d+$`) // in the name of a row
+	numeric = regexp.MustCompile(`[-+]?\d[\d,]*(?:\.\d+)?`)
+	procs   = regexp.MustCompile(`-\d+$`) // in the name of a row
 )
 
 // figure returns the nth number of a file's line, from 1 on, of those behind the text that finds the line.
 func (m *maker) figure(file string, nth int, place ...string) float64 {
 	_, after := m.line(file, place)
-	numbers := number.FindAllString(after, -1)
+	numbers := numeric.FindAllString(after, -1)
 	if nth < 1 || nth > len(numbers) {
 		fail("%s has no number %d behind %q: %s", file, nth, place, after)
 	}
@@ -106,20 +96,6 @@ func (m *maker) header(file string) (s report.Summary) {
 	return s
 }
 
-// row is a value of the only row of this name in a file, and interval is a ratio with its interval.
-func (m *maker) row(file, name, unit string) float64 {
-	values := m.measured(unit, file)[name]
-	if len(values) != 1 {
-		fail("%s has %d values %s of %s", file, len(values), unit, name)
-	}
-	return values[0]
-}
-
-func (m *maker) interval(file, name, unit string, digits int) string {
-	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, m.row(file, name, unit), digits, m.row(file, name, unit+"-lo"), digits,
-		m.row(file, name, unit+"-hi"))
-}
-
 // summary has the median of a row's samples with a 95 % interval.
 func (m *maker) summary(unit, file, row string) benchmath.Summary {
 	values := m.measured(unit, file)[row]
@@ -127,21 +103,6 @@ func (m *maker) summary(unit, file, row string) benchmath.Summary {
 		fail("%s: %s has fewer than the 6 samples that an interval needs", file, row)
 	}
 	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), 0.95)
-}
-
-// samples is the median of a row's values, with its interval.
-func (m *maker) samples(file, row, unit string, digits int) string {
-	s := m.summary(unit, file, row)
-	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, s.Center, digits, s.Lo, digits, s.Hi)
-}
-
-// saves is how much less a row takes than its base, by the median of its ratios to that.
-func (m *maker) saves(file, row, unit string) string {
-	saved := 1 - m.summary(unit, file, row).Center
-	if saved <= 0 {
-		fail("%s: %s takes no less than its base", file, row)
-	}
-	return table.Percent(saved)
 }
 
 // codec has the median of what an op of a codec takes, in nanoseconds, and its interval. The op "size" is the length of
@@ -152,11 +113,6 @@ func (m *maker) codec(file, op, message, codec string) benchmath.Summary {
 		return m.summary("size-B", file, row+"marshal")
 	}
 	return m.summary("ns/op", file, row+op)
-}
-
-// median is codec without the interval.
-func (m *maker) median(file, op, message, codec string) float64 {
-	return m.codec(file, op, message, codec).Center
 }
 
 // spread is a time of three digits with how far its interval reaches, or a length.
@@ -172,20 +128,4 @@ func (m *maker) spread(file, op, message, codec string) string {
 	default:
 		return fmt.Sprintf("%.3g ms ±%s", ns/1e6, s.PctRangeString())
 	}
-}
-
-// span is a range of one figure over several rows.
-type span struct{ Least, Most float64 }
-
-func (s span) String() string { return fmt.Sprintf("%.2f to %.2f", s.Least, s.Most) }
-
-// spans is the range of what ops take with a codec, divided by what they take with another, over messages.
-func (m *maker) spans(file, ops, codec, base, messages string) (s span) {
-	for op := range strings.FieldsSeq(ops) {
-		for message := range strings.FieldsSeq(messages) {
-			ratio := m.median(file, op, message, codec) / m.median(file, op, message, base)
-			s = span{min(cmp.Or(s.Least, ratio), ratio), max(s.Most, ratio)}
-		}
-	}
-	return s
 }

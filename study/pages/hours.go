@@ -4,36 +4,35 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
-// leading is what a page shows by the rule of study/results/README.md: the hour that leads, the machine that it names,
-// and what it shows of it.
-type leading struct {
-	hour, machine string
-	shown         []shown
+// lead is the folder of results that leads by the rule of study/results/README.md, and the machine that it names.
+type lead struct{ folder, machine string }
+
+// readLead reads study/figures/lead.txt: a line with the folder, a space and the machine.
+func (m *maker) readLead() {
+	for text := range strings.Lines(m.read(leader)) {
+		if text = strings.TrimSpace(text); text != "" && !strings.HasPrefix(text, "#") {
+			m.lead.folder, m.lead.machine, _ = strings.Cut(text, " ")
+		}
+	}
+	if m.lead.machine == "" {
+		fail("%s:1: it has no line with the folder that leads and its machine", leader)
+	}
 }
 
 // shown is a comparison of a run that a page shows.
 type shown struct{ run, workload, stack string }
 
-// leads takes a folder for the one that leads on a machine, such as "AMD EPYC, 2 virtual cores", and returns its path.
-// When the page is made, and what it shows is known, misled tells whether the folder does lead.
-func (m *maker) leads(folder, machine string) string {
-	m.leading.hour, m.leading.machine = folder, machine
-	return folder
-}
-
 // show notes a comparison that the page shows.
 func (m *maker) show(run string, a report.Answer) {
-	m.leading.shown = append(m.leading.shown, shown{run, a.Workload, a.Stack})
+	m.shown = append(m.shown, shown{run, a.Workload, a.Stack})
 }
 
 // whole is a run of which the page shows all comparisons.
@@ -51,13 +50,10 @@ var (
 	clock  = regexp.MustCompile(`\d\d:\d\d`)
 )
 
-// misled is an error unless the folder that the page shows is the one of the rule in study/results/README.md: of the
-// folders on that machine that have all parts, the newest.
+// misled is an error unless the folder that leads is the one of the rule in study/results/README.md: of the folders on
+// that machine that have all parts, the newest.
 func (m *maker) misled() error {
-	if m.leading.hour == "" {
-		return nil
-	}
-	script, err := os.ReadFile(filepath.Join(m.root, "study", "measure.sh"))
+	script, err := os.ReadFile(m.file("study/measure.sh"))
 	if err != nil {
 		return err
 	}
@@ -65,16 +61,16 @@ func (m *maker) misled() error {
 	if hour == nil {
 		return fmt.Errorf("study/measure.sh does not list the parts of an hour as hour=(...)")
 	}
-	leads, err := m.newest(m.leading.hour, strings.Fields(string(hour[1])))
-	if err == nil && path.Base(m.leading.hour) != leads {
-		return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", m.leading.hour, leads)
+	leads, err := m.newest(m.path("lead"), strings.Fields(string(hour[1])))
+	if err == nil && m.lead.folder != leads {
+		return fmt.Errorf("%s does not lead: by the rule of study/results/README.md %s does", m.lead.folder, leads)
 	}
 	return err
 }
 
 // newest is the name of the newest folder that has all parts and counts, for a page that shows another one.
 func (m *maker) newest(shown string, parts []string) (leads string, err error) {
-	folders, err := os.ReadDir(filepath.Join(m.root, m.results))
+	folders, err := os.ReadDir(m.file(m.results))
 	if err != nil {
 		return "", err
 	}
@@ -98,8 +94,7 @@ func (m *maker) complete(folder, shows string, parts []string) (begun string, er
 		name, _, _ := strings.Cut(part, ":")
 		run := path.Join(folder, name)
 		there := func(file string) bool {
-			_, err := os.Stat(filepath.Join(m.root, run, file))
-			return err == nil
+			return m.there(path.Join(run, file))
 		}
 		switch {
 		case there("rows.txt"): // of go test, and no comparison
@@ -112,7 +107,7 @@ func (m *maker) complete(folder, shows string, parts []string) (begun string, er
 		}
 	}
 	day := dated.FindString(path.Base(folder))
-	state, err := os.ReadFile(filepath.Join(m.root, folder, "state.txt"))
+	state, err := os.ReadFile(m.file(path.Join(folder, "state.txt")))
 	minute := clock.Find(state)
 	if day == "" || err != nil || minute == nil {
 		return "", fmt.Errorf("%s is a complete hour: it needs a day as its name begins, and a state.txt with the minute "+
@@ -125,27 +120,10 @@ func (m *maker) complete(folder, shows string, parts []string) (begun string, er
 // the page shows of this part, from another folder perhaps, had nearly all of the machine. What the page calls by a
 // name that the part lacks does not matter: the page has to follow the rule.
 func (m *maker) counts(s report.Summary, run string) bool {
-	if machine(s) != m.leading.machine || noted(s, quota) != "" {
+	if machine(s) != m.lead.machine || noted(s, quota) != "" {
 		return false
 	}
 	return !slices.ContainsFunc(s.Answers, func(a report.Answer) bool {
-		return a.Others >= verdict.BusyMachine && slices.Contains(m.leading.shown, shown{run, a.Workload, a.Stack})
+		return a.Others >= verdict.BusyMachine && slices.Contains(m.shown, shown{run, a.Workload, a.Stack})
 	})
-}
-
-// middle is the median of figures.
-func middle(of []float64) float64 {
-	slices.Sort(of)
-	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
-}
-
-// varied is by how much the base's CPU varied in the median row of runs.
-func (m *maker) varied(dirs ...string) string {
-	var all []float64
-	for _, dir := range dirs {
-		for _, a := range m.whole(dir).Led() {
-			all = append(all, a.Figure.BaseVaried)
-		}
-	}
-	return table.Percent(middle(all))
 }

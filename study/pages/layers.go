@@ -39,15 +39,6 @@ func (m *maker) difference(file string) difference {
 	return d
 }
 
-// More is how much longer the stack takes in a layer, or in "sum", without a sign.
-func (d difference) More(layer string) string {
-	more, ok := strings.CutPrefix(d.Layers[layer], "+")
-	if !ok {
-		fail("%s takes no longer than %s in %q", d.Stack, d.Base, layer)
-	}
-	return more
-}
-
 // tower is what one kind of goroutine does, as a flame graph shows it: the beginnings of its outermost functions, and
 // its share of the samples, in each of two profiles.
 type tower struct {
@@ -59,7 +50,7 @@ type tower struct {
 // towersTable splits two CPU profiles among goroutines. Each row is given as "what it does|functions|functions", of the
 // first profile and of the second. Functions have no path before their package.
 func (m *maker) towersTable(of []string) string {
-	files, rest := of[:2], tower{does: "everything else"}
+	files, rest := []string{m.path(of[0]), m.path(of[1])}, tower{does: "everything else"}
 	var towers []tower
 	for _, row := range of[2:] {
 		c := strings.Split(row, "|")
@@ -75,14 +66,14 @@ func (m *maker) towersTable(of []string) string {
 			}
 			rest.share[i] -= towers[j].share[i]
 		}
-		columns = append(columns, text(code(strings.TrimSuffix(path.Base(file), ".pprof")), func(t tower) string {
+		columns = append(columns, table.Words(code(strings.TrimSuffix(path.Base(file), ".pprof")), func(t tower) string {
 			if len(t.roots[i]) == 0 {
 				return "–"
 			}
 			return code(strings.Join(t.roots[i], "`, `"))
-		}), figure("share", func(t tower) string { return table.Known(t.share[i], table.Percent(t.share[i])) }))
+		}), table.Figures("share", func(t tower) string { return table.Known(t.share[i], table.Percent(t.share[i])) }))
 	}
-	columns = append([]table.Of[tower]{text("goroutine", func(t tower) string { return t.does })}, columns...)
+	columns = append([]table.Of[tower]{table.Words("goroutine", func(t tower) string { return t.does })}, columns...)
 	return table.Fill(new(table.Table), append(towers, rest), columns...).Markdown()
 }
 

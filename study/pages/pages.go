@@ -1,96 +1,142 @@
-// Package pages makes README.md, the pages of docs and of the study that have figures, tables or a picture of results,
-// and that picture.
-// Each page has a template in the folder templates, in the language of text/template. A template asks for a figure by
-// its place: a run, a workload, a stack and what of it, or a line of a file. New results are another folder in the
-// template. A template that asks for what is not there fails, and no file is written.
+// Package pages keeps the figures of README.md, docs and study those of the records.
 //
-// The functions of a template are those of maker.functions. Folders and files are paths from the repository's root. A
-// folder is that of a run, or one that study/measure.sh filled with runs.
+// Pages are written by hand. A table of figures, a picture and a terminal's output are blocks in a page, between
+// <!-- table … --> and <!-- end -->, which [Make] makes anew. A figure in a sentence has a line in the page's ledger,
+// study/figures/PAGE.txt: the phrase as it stands in the page, and where its figure comes from. Make writes the figure
+// that the records have, if the phrase still says the truth, and else refuses. .github/figures.md says what blocks and
+// ledgers take.
 package pages
 
 //go:generate go run ./write
 
 import (
-	"bytes"
-	_ "embed"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/rpcbench/rpcbench/internal/report"
-	"github.com/rpcbench/rpcbench/internal/report/table"
 )
 
 // maker makes the files of a repository.
 type maker struct {
 	root      string                          // the repository's folder
-	made      map[string][]byte               // the files, by their paths from root
-	folder    string                          // the page's, from root
+	made      map[string]string               // the files, by their paths from root
+	page      string                          // the page's path
 	summaries map[string]report.Summary       // what was read, by folder
 	rows      map[string]map[string][]float64 // what was read, by file and unit
 	results   string                          // the folder of all recorded runs, from root
-	kins      map[kind]kin                    // the runs there, once read
-	leading   leading                         // what the page shows by a rule, if it asks
+	kins      map[kind][]comparison           // the answers there, once read
+	lead      lead                            // the folder that leads
+	shown     []shown                         // what the page shows
+	counted   map[string]int                  // claims by their verdict, once judged
 }
 
 func in(root string) *maker {
-	return &maker{root: root, made: map[string][]byte{}, summaries: map[string]report.Summary{},
+	return &maker{root: root, made: map[string]string{}, summaries: map[string]report.Summary{},
 		rows: map[string]map[string][]float64{}, results: "study/results"}
 }
 
-// Make returns what the templates of a repository make, by paths from its root.
-func Make(root string) (map[string][]byte, error) {
+// Make returns all pages, ledgers and pictures as the records have them, by paths from the root, and what a person has
+// to mend: each problem is one line with a file and its line. Both are as useful as they can be if the other isn't empty.
+func Make(root string) (made map[string]string, problems []error) {
 	m := in(root)
-	templates := os.DirFS(filepath.Join(root, "study", "pages", "templates"))
-	err := fs.WalkDir(templates, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(templates, name)
-		if err != nil {
-			return err
-		}
-		return m.page(name, string(text))
-	})
-	return m.made, err
+	if err := try(m.readLead); err != nil {
+		return nil, []error{err}
+	}
+	for _, name := range m.pages() {
+		problems = append(problems, m.make(name)...)
+	}
+	return m.made, append(problems, m.pageless()...)
 }
 
-// page makes the page of a template such as docs/stacks.md.tmpl.
-func (m *maker) page(name, text string) error {
-	m.folder, m.leading = path.Dir(name), leading{}
-	page, err := template.New(name).Funcs(m.functions()).Parse(text)
+// pages are the paths of all pages.
+func (m *maker) pages() (names []string) {
+	for _, pattern := range []string{"README.md", "docs/*.md", "study/*.md"} {
+		found, _ := filepath.Glob(filepath.Join(m.root, pattern)) // whose patterns are right
+		for _, file := range found {
+			name, _ := filepath.Rel(m.root, file)
+			names = append(names, filepath.ToSlash(name))
+		}
+	}
+	return names
+}
+
+// ledgerOf is the path of a page's ledger.
+func ledgerOf(page string) string { return "study/figures/" + strings.TrimSuffix(page, ".md") + ".txt" }
+
+// settings has what no record has on any page, and claimed the figures of study/claims.md.
+const (
+	settings = "study/figures/settings.txt"
+	claimed  = "study/figures/claimed.txt"
+	leader   = "study/figures/lead.txt"
+)
+
+// pageless are the ledgers of pages that aren't there.
+func (m *maker) pageless() (problems []error) {
+	known := []string{settings, claimed, leader}
+	for _, page := range m.pages() {
+		known = append(known, ledgerOf(page))
+	}
+	for _, pattern := range []string{"*", "*/*"} {
+		found, _ := filepath.Glob(filepath.Join(m.root, "study/figures", pattern))
+		for _, file := range found {
+			name, _ := filepath.Rel(m.root, file)
+			if name = filepath.ToSlash(name); path.Ext(name) == ".txt" && !slices.Contains(known, name) {
+				problems = append(problems, fmt.Errorf("%s:1: there is no page of this name", name))
+			}
+		}
+	}
+	return problems
+}
+
+// make makes a page with its ledger.
+func (m *maker) make(name string) (problems []error) {
+	m.page, m.shown = name, nil
+	text, err := m.blocks(m.read(name))
 	if err != nil {
-		return err
+		return []error{err}
 	}
-	var made bytes.Buffer
-	if err := page.Execute(&made, nil); err != nil {
-		return err
-	}
-	if m.leading.machine != "" {
-		if err := m.misled(); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	l, problems := m.ledger(ledgerOf(name))
+	common, more := m.ledger(settings)
+	problems = append(problems, more...)
+	p := page{name: name, text: text}
+	for i := range l.lines {
+		if err := m.keep(&p, &l, i); err != nil {
+			problems = append(problems, err)
 		}
 	}
-	m.made[strings.TrimSuffix(name, ".tmpl")] = made.Bytes()
-	return nil
+	for _, line := range common.lines {
+		p.cover(line)
+	}
+	problems = append(problems, p.escaped()...)
+	if name == "README.md" {
+		if err := m.misled(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", leader, err))
+		}
+	}
+	m.made[name] = p.text
+	if l.text != nil {
+		m.made[ledgerOf(name)] = strings.Join(l.text, "\n") + "\n"
+	}
+	return problems
 }
 
-// Write writes all files, or none if one of them can't be made.
+// Write writes all files, or none if a person has to mend something.
 func Write(root string) error {
 	if err := Newest(root); err != nil {
 		return err
 	}
-	made, err := Make(root)
-	if err != nil {
-		return err
+	made, problems := Make(root)
+	if problems != nil {
+		return errors.Join(problems...)
 	}
-	for name, data := range made {
-		if err := os.WriteFile(filepath.Join(root, name), data, 0o644); err != nil {
+	for name, text := range made {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -111,67 +157,51 @@ func Newest(root string) error {
 	return nil
 }
 
-// functions are those of all templates.
-func (m *maker) functions() template.FuncMap {
-	return template.FuncMap{
-		// Figures of runs and files, and how to write them, beside printf.
-		"answer": m.answer, "led": m.led, "quotient": quotient, "figure": m.figure, "row": m.row,
-		"interval": m.interval, "samples": m.samples, "saves": m.saves, "resting": m.resting, "kB": inKB, "codec": m.median,
-		"difference": m.difference, "told": told, "predicate": predicate, "unclear": unclear, "change": change,
-		"short": short, "saved": saved, "ci": ci,
-		"signed": func(a *comparison, name string) string { return signed(*a, name) },
-		"ratio":  ratio, "times": times, "micro": micro, "servers": servers, "rests": m.rests, "kilo": kilo,
-		"grouped": grouped,
-		"passing": m.passing, "turns": m.turns, "again": m.again, "more": more,
-		"percent": table.Percent, "spans": m.spans, "over": func(a, b float64) float64 { return a / b },
-		"sum":    func(a, b float64) float64 { return a + b },
-		"center": func(file, row, unit string) float64 { return m.summary(unit, file, row).Center },
+// failure is what fail panics with, and try returns.
+type failure struct{ error }
 
-		// Tables, and a picture.
-		"table": m.table, "directions": m.directions, "claims": m.claims,
-		"bears": bears, "about": about, "above": above, "below": below, "between": between, "nothing": nothing,
-		"picture": m.picture,
-		"run":     m.whole, "release": m.release, "kin": m.kin, "among": m.among, "alike": m.alike, "served": m.calls,
-		"each": m.each, "bodies": m.bodies, "terminal": m.terminal, "printed": m.printed,
-		"leads": m.leads, "varied": m.varied, "link": m.link, "where": m.where, "source": m.source,
-	}
+// fail ends what try calls.
+func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+// try returns what a function fails with.
+func try(do func()) (err error) {
+	defer func() {
+		switch failed := recover().(type) {
+		case nil:
+		case failure:
+			err = failed.error
+		default:
+			panic(failed)
+		}
+	}()
+	do()
+	return nil
 }
 
-// fail ends a template's function. Package template returns what a function panics with as an error that names the
-// template's file and line.
-func fail(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
-
-// read returns the text of a file, without the end of its last line.
+// read returns the text of a file.
 func (m *maker) read(file string) string {
 	data, err := os.ReadFile(filepath.Join(m.root, file))
 	if err != nil {
 		fail("%w", err)
 	}
-	return strings.TrimSuffix(string(data), "\n")
+	return string(data)
 }
 
-// picture draws runs of all workloads, or sweeps over the same thing: of each a folder, and how the picture calls it.
-// It returns the picture's path from the page.
-func (m *maker) picture(file string, machines ...string) string {
-	var runs []report.Machine
-	for i := 0; i+1 < len(machines); i += 2 {
-		s := m.whole(m.within(machines[i])[0])
-		if len(runs) > 0 && s.Over != runs[0].Over {
-			fail("%s is over %q, and %s over %q", machines[0], runs[0].Over, machines[i], s.Over)
-		}
-		runs = append(runs, report.Machine{Name: machines[i+1], Summary: s})
+// path is the path from the root of what a block or a ledger names: below the folder that leads, below the results if
+// it begins with a day, or as it stands.
+func (m *maker) path(name string) string {
+	switch first, rest, _ := strings.Cut(name, "/"); {
+	case first == "lead":
+		return path.Join(m.results, m.lead.folder, rest)
+	case dated.MatchString(name):
+		return path.Join(m.results, name)
 	}
-	var svg bytes.Buffer
-	if err := report.Draw(runs...).SVG(&svg); err != nil {
-		fail("%w", err)
-	}
-	m.made[file] = svg.Bytes()
-	return m.link(file)
+	return name
 }
 
 // link is the path from the page to a file or folder.
 func (m *maker) link(file string) string {
-	link, err := filepath.Rel(m.folder, file)
+	link, err := filepath.Rel(path.Dir(m.page), file)
 	if err != nil {
 		fail("%w", err)
 	}

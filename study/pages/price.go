@@ -46,9 +46,8 @@ type price struct {
 func (m *maker) priced(dir, base string, a addition) (p price, has bool) {
 	if stack := a.stacks[base]; stack != "" {
 		run := path.Join(dir, map[string]string{"httpjson": "json", "grpcprotobuf": "grpc"}[base])
-		led := *m.led(run, "small", stack)
-		_, f := found(led, "CPU")
-		return price{led.Micro(), f.Ratio, sure(f)}, true
+		f := ofCPU(m.led(run, "small", stack))
+		return price{f.BaseNs * (f.Ratio - 1) / 1000, f.Ratio, decides(f)}, true
 	} else if a.stacks != nil {
 		return price{}, false
 	}
@@ -59,32 +58,35 @@ func (m *maker) priced(dir, base string, a addition) (p price, has bool) {
 		return benchmath.NewSample(m.measured("cpu-ns/op", file)[row], &benchmath.DefaultThresholds)
 	}
 	plain, with := sample(a.plain), sample(a.workload)
-	x, y := middle(plain.Values), middle(with.Values)
+	x, y := median(plain), median(with)
 	c := benchmath.AssumeNothing.Compare(plain, with)
 	return price{(y - x) / 1000, y / x, c.P < c.Alpha}, true
 }
+
+// median is that of a sample.
+func median(s *benchmath.Sample) float64 { return benchmath.AssumeNothing.Summary(s, 0.95).Center }
 
 // priceTable is what is added to a small call on one core, in CPU time and in percent, for JSON and gRPC. It takes the
 // folder of the part price.
 func (m *maker) priceTable(of []string) string {
 	cell := func(base string, shown func(price) string) func(addition) string {
 		return func(a addition) string {
-			p, has := m.priced(of[0], base, a)
+			p, has := m.priced(m.path(of[0]), base, a)
 			switch {
 			case !has:
 				return "–"
 			case !p.clear:
-				return "no clear difference"
+				return unclear
 			}
 			return shown(p)
 		}
 	}
 	micros := func(p price) string { return strings.Replace(fmt.Sprintf("%+.1f", p.micro), "-", "−", 1) }
-	percent := func(p price) string { return percents(p.ratio) }
+	percent := func(p price) string { return signed(p.ratio) }
 	t := new(table.Table)
 	table.Fill(t, additions,
-		text("what a call has besides", func(a addition) string { return a.what }),
-		figure("JSON, µs", cell("httpjson", micros)), figure("JSON", cell("httpjson", percent)),
-		figure("gRPC, µs", cell("grpcprotobuf", micros)), figure("gRPC", cell("grpcprotobuf", percent)))
+		table.Words("what a call has besides", func(a addition) string { return a.what }),
+		table.Figures("JSON, µs", cell("httpjson", micros)), table.Figures("JSON", cell("httpjson", percent)),
+		table.Figures("gRPC, µs", cell("grpcprotobuf", micros)), table.Figures("gRPC", cell("grpcprotobuf", percent)))
 	return t.Markdown()
 }
