@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"html"
 	"io"
 	"io/fs"
@@ -711,20 +712,18 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// TestRecords: the runs that are kept have an answer that fits, or one line says that another release made them.
+// TestRecords: the runs that are kept have an answer that fits, and no sentence says more than its lines.
 func TestRecords(t *testing.T) {
-	records := 0
+	records, sentences := 0, 0
 	require.NoError(t, filepath.WalkDir("../../study/results", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Base(path) != "summary.json" {
 			return err
 		}
 		records++
-		s, err := Read(filepath.Dir(path))
-		if err != nil {
-			require.Regexp(t, `^report: \S+ was made by another release of rpcbench `, err.Error())
-			require.NotContains(t, err.Error(), "\n")
-			return nil
-		}
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		s, err := Parse(filepath.Dir(path), string(data))
+		require.NoError(t, err)
 		for _, width := range []int{100, 60, 40} {
 			var text strings.Builder
 			require.NoError(t, s.Text(&text, width, false, width == 100))
@@ -736,7 +735,67 @@ func TestRecords(t *testing.T) {
 			}
 		}
 		require.NoError(t, s.HTML(io.Discard))
+		if s.Over == "" {
+			sentences += borne(t, s)
+		}
 		return nil
 	}))
 	require.Positive(t, records)
+	require.Positive(t, sentences)
+}
+
+var (
+	sizedSaid = regexp.MustCompile(`(takes|serves) (\d+\.\d+) times [^(]*\((\d+\.\d+)–(\d+\.\d+)\)` +
+		`(?:.*?: [\d.]+ .s (less|more)\.)?`)
+	ofACPU = regexp.MustCompile(`At ([\d,]+) calls a second .*? takes (\d+\.\d+) of a CPU (less|more) than \S+ ` +
+		`\((\d+\.\d+)–(\d+\.\d+)\)`)
+)
+
+// borne demands of each sentence of a run that is no sweep that its lines bear it out. It returns how many sentences
+// there are.
+func borne(t *testing.T, s Summary) int {
+	t.Helper()
+	said := s.Sentences()
+	if len(said) == 0 {
+		require.Greater(t, len(s.Stacks()), 3)
+		return 0
+	}
+	text := func(numbers ...float64) (all []string) {
+		for _, n := range numbers {
+			all = append(all, fmt.Sprintf("%.2f", n))
+		}
+		return all
+	}
+	for i, stack := range s.Stacks() {
+		var decided []verdict.Figure
+		for _, a := range s.Of(stack) {
+			for _, f := range []verdict.Figure{a.Time, a.CPU} {
+				if f.Verdict == verdict.Less || f.Verdict == verdict.More || f.Verdict == verdict.Same {
+					decided = append(decided, f)
+				}
+			}
+		}
+		require.Equal(t, len(decided) == 0, strings.HasPrefix(said[i], "Whether "), "%s: %v", said[i], decided)
+		for _, m := range sizedSaid.FindAllStringSubmatch(said[i], -1) {
+			require.True(t, slices.ContainsFunc(decided, func(f verdict.Figure) bool {
+				if m[1] == "serves" {
+					return slices.Equal(text(1/f.Ratio, 1/f.Hi, 1/f.Lo), m[2:5])
+				}
+				return slices.Equal(text(f.Ratio, f.Lo, f.Hi), m[2:5]) && (f.Verdict == verdict.Same) == (m[5] == "") &&
+					(m[5] == "" || m[5] == string(f.Verdict))
+			}), "%s: no line is so", said[i])
+		}
+		for _, m := range ofACPU.FindAllStringSubmatch(said[i], -1) {
+			require.True(t, slices.ContainsFunc(s.Of(stack), func(a Answer) bool {
+				cpus := func(ratio float64) float64 { return math.Abs(a.CPU.BaseNs*(ratio-1)) * a.Rate / 1e9 }
+				ends := []float64{cpus(a.CPU.Lo), cpus(a.CPU.Hi)}
+				slices.Sort(ends)
+				return thousands(a.Rate) == m[1] && string(a.CPU.Verdict) == m[3] &&
+					slices.Equal(text(cpus(a.CPU.Ratio), ends[0], ends[1]), []string{m[2], m[4], m[5]})
+			}), "%s: no line is so", said[i])
+		}
+		left := ofACPU.ReplaceAllString(sizedSaid.ReplaceAllString(said[i], ""), "")
+		require.NotRegexp(t, `times|of a CPU|\(–\)`, left, "a number without interval")
+	}
+	return len(said)
 }

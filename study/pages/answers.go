@@ -1,10 +1,15 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
+	"go/token"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/perf/benchmath"
 
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
@@ -12,17 +17,35 @@ import (
 )
 
 // place is where a cell of a table of answers is from, and how it's written: the settings of the table, of its row and
-// of its column together, the later ones first.
+// of its column together, the later ones first. $name in a setting stands for another one.
 //
 //	in     folder of a run, or of its parts; or a file of rows
 //	at     workload, or value of a sweep; or a row
 //	stack  stack
 //	of     quantity; or a unit
-//	as     ratio, percent, places or µs in place of what the quantity has
+//	to     what it's divided by: the same at another workload, of the base alone; or another row
+//	by     the same of another file of rows
+//	as     ratio, percent, more (in µs), µs, spread or a number of places, in place of what the quantity has
 //	over   runs: the range of all runs of the comparison
 //	also   other names of the workload, which count in that range
-//	to     at which other workload the base is compared with itself
 type place map[string]string
+
+var (
+	ofPlaces = []string{"in", "at", "stack", "of", "to", "by", "as", "over", "also"}
+	inPlace  = regexp.MustCompile(`\$(\w+)`)
+)
+
+// fill puts settings into others.
+func (p place) fill() {
+	for name, value := range p {
+		p[name] = inPlace.ReplaceAllStringFunc(value, func(other string) string {
+			if p[other[1:]] == "" {
+				fail("%s=%s needs %s=", name, value, other[1:])
+			}
+			return p[other[1:]]
+		})
+	}
+}
 
 // axis is one row or one column.
 type axis struct {
@@ -34,10 +57,14 @@ type axis struct {
 // column has the labels of rows, of which " | " makes several cells.
 func (m *maker) answersTable(words []string) string {
 	common, axes := place{}, map[string][]axis{}
+	known := slices.Clone(ofPlaces)
+	for _, name := range inPlace.FindAllStringSubmatch(strings.Join(words, " "), -1) {
+		known = append(known, name[1])
+	}
 	at := common
 	for i := 0; i < len(words); i++ {
 		switch name, value, is := setting(words[i]); {
-		case is && !slices.Contains([]string{"in", "at", "stack", "of", "as", "over", "also", "to"}, name):
+		case is && !slices.Contains(known, name):
 			fail("no setting is called %q", name)
 		case is:
 			at[name] = value
@@ -71,6 +98,7 @@ func (m *maker) answersTable(words []string) string {
 					of[name] = value
 				}
 			}
+			of.fill()
 			cells = append(cells, m.cell(t, of, &notes))
 		}
 		t.Add(cells...)
@@ -92,10 +120,7 @@ func (m *maker) cell(t *table.Table, of place, notes *cited) string {
 		notes.folders = append(notes.folders, dir)
 	}
 	if path.Ext(dir) == ".txt" {
-		if m.measured(of["of"], dir)[of["at"]] == nil {
-			return "–"
-		}
-		return as(of["as"], m.sampled(dir, of["at"], of["of"]).all[0], whole)
+		return m.rowCell(dir, of, notes)
 	}
 	q := quantityOf(of["of"])
 	c := m.led(dir, of["at"], of["stack"])
@@ -122,6 +147,45 @@ func (m *maker) cell(t *table.Table, of place, notes *cited) string {
 	return figure(t, of["as"], c, q.figure(c))
 }
 
+// rowCell is what a row of a file has, or its quotient by another row or file. The two aren't paired.
+func (m *maker) rowCell(file string, of place, notes *cited) string {
+	if m.measured(of["of"], file)[of["at"]] == nil {
+		return "–"
+	}
+	v := m.sampled(file, of["at"], of["of"])
+	if of["to"] == "" && of["by"] == "" {
+		if of["as"] == "spread" {
+			return spread(v)
+		}
+		return as(of["as"], v.all[0], whole)
+	}
+	by := m.path(cmp.Or(of["by"], of["in"]))
+	if !slices.Contains(notes.folders, by) {
+		notes.folders = append(notes.folders, by)
+	}
+	other := m.sampled(by, cmp.Or(of["to"], of["at"]), of["of"])
+	q := derived(token.QUO, v, other)
+	f := verdict.Figure{Ratio: q.all[0], Lo: q.lo, Hi: q.hi, BaseNs: other.all[0]}
+	if f.Verdict = f.Interval().Verdict(0); f.Verdict == verdict.Undecided && of["as"] == "" {
+		return table.Sized(f.Ratio, f.Lo, f.Hi)
+	}
+	return figure(new(table.Table), of["as"], comparison{}, f)
+}
+
+// spread is a time of three digits with how far its interval reaches.
+func spread(v value) string {
+	s := benchmath.Summary{Center: v.all[0], Lo: v.lo, Hi: v.hi}
+	for _, unit := range []struct {
+		name string
+		ns   float64
+	}{{"ms", 1e6}, {"µs", 1e3}, {"ns", 1}} {
+		if s.Center >= 0.9995*unit.ns {
+			return fmt.Sprintf("%.3g %s ±%s", s.Center/unit.ns, unit.name, s.PctRangeString())
+		}
+	}
+	return fmt.Sprintf("%.3g ns", s.Center)
+}
+
 // as writes a number.
 func as(how string, n float64, usual func(float64) string) string {
 	switch how {
@@ -140,10 +204,12 @@ func figure(t *table.Table, how string, c comparison, f verdict.Figure) string {
 	switch {
 	case f.Ratio == 0 || how == "ratio":
 		return table.Known(f.Ratio, table.Ratio(f.Ratio))
-	case how == "percent" && decides(f):
-		return signed(f.Ratio)
-	case how == "percent":
+	case (how == "percent" || how == "more") && !decides(f):
 		return unclear
+	case how == "percent":
+		return signed(f.Ratio)
+	case how == "more":
+		return strings.Replace(fmt.Sprintf("%+.1f", f.BaseNs*(f.Ratio-1)/1000), "-", "−", 1)
 	case !c.Kept():
 		return t.Noted(table.Sized(f.Ratio, f.Lo, f.Hi)+" "+report.Says(f.Verdict), report.Because(f.Reason))
 	case decides(f):

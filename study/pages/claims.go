@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -9,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/perf/benchmath"
-
-	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -48,17 +46,6 @@ type reading struct {
 	floor         float64 // the noise floor: by how much two of the same may differ
 	limits
 }
-
-// exact is a reading of what is counted.
-func exact(value float64) reading { return reading{value: value, lo: value, hi: value} }
-
-// compared is a reading of a ratio, with its interval and its noise floor.
-func compared(f verdict.Figure) reading {
-	return reading{value: f.Ratio, lo: f.Lo, hi: f.Hi, floor: f.NoiseFloor}
-}
-
-// unpaired is a reading of the quotient of two medians.
-func unpaired(v value) reading { return reading{value: v.all[0], lo: v.lo, hi: v.hi} }
 
 func (r reading) interval() verdict.Interval {
 	return verdict.Interval{Lo: r.lo, Hi: r.hi, Floor: r.floor}
@@ -125,42 +112,39 @@ type claim struct {
 	lines    []string
 }
 
-// readClaims reads study/figures/claimed.txt. Each line is a number of a claim, what is compared, the two that are
-// compared as over/under, the limits, a folder or a file of codecs' rows, and the workloads or messages.
-func (m *maker) readClaims() (all map[int]*claim, home report.Summary) {
-	all = map[int]*claim{}
+var claimLine = regexp.MustCompile(`^(\d+) (\S+) "([^"]+): ([^":]+)" = (.+)$`)
+
+// readClaims reads study/figures/claimed.txt. The first figure's record is the one that those of others differ from.
+func (m *maker) readClaims() map[int]*claim {
+	all, home := map[int]*claim{}, report.Summary{}
 	for i, text := range strings.Split(strings.TrimSuffix(m.read(claimed), "\n"), "\n") {
-		of := strings.Fields(text)
-		if len(of) == 0 || strings.HasPrefix(text, "#") {
+		if text == "" || strings.HasPrefix(text, "#") {
 			continue
 		}
 		if err := try(func() {
-			if len(of) < 6 {
-				fail("a claim has a number, what, over/under, limits, a folder and workloads")
+			of := claimLine.FindStringSubmatch(text)
+			if of == nil {
+				fail(`it isn't a number, limits, "what: at what" = a source`)
 			}
-			nth, dir := int(number(of[0])), m.path(of[4])
-			if home.Base == "" {
-				home = m.run(m.within(dir)[0])
+			v := m.eval(&ledger{}, parse(of[5])[0])
+			if home.Environment == nil {
+				home = v.from
 			}
+			nth := int(number(of[1]))
 			if all[nth] == nil {
 				all[nth] = new(claim)
 			}
-			over, under, _ := strings.Cut(of[2], "/")
-			said := limitsOf(of[3])
-			var what string
-			var cells []string
-			for _, at := range of[5:] {
-				f := m.finding(of[1], dir, at, over, under)
-				f.limits = said
-				all[nth].readings = append(all[nth].readings, f.reading)
-				cells, what = append(cells, f.of+elsewhere(f.from, home)+": "+f.String()), f.what
+			r := reading{value: v.all[0], lo: cmp.Or(v.lo, v.all[0]), hi: cmp.Or(v.hi, v.all[0]), limits: limitsOf(of[2])}
+			if v.figures != nil {
+				r.floor = v.figures[0].NoiseFloor
 			}
-			all[nth].line(what+said.words, strings.Join(cells, "; "))
+			all[nth].readings = append(all[nth].readings, r)
+			all[nth].line(of[3]+r.words, of[4]+elsewhere(v.from, home)+": "+r.String())
 		}); err != nil {
 			fail("%s:%d: %w", claimed, i+1, err)
 		}
 	}
-	return all, home
+	return all
 }
 
 // line adds what is compared, and its figures, to the line that compares the same.
@@ -194,115 +178,11 @@ func elsewhere(s, home report.Summary) (said string) {
 	return said
 }
 
-// finding is a reading with what it compares, what it is of, and the record.
-type finding struct {
-	reading
-	what, of string
-	from     report.Summary
-}
-
-// finding compares two stacks at a workload, two codecs with a message, or what a kind of its own is of.
-func (m *maker) finding(what, dir, at, over, under string) (f finding) {
-	pair := report.Label(over) + "/" + report.Label(under)
-	switch what {
-	case "marshal", "unmarshal", "size":
-		return m.ofCodecs(what, dir, at, over, under)
-	case "message": // gRPC's unary call with its message on a stream; both were compared with JSON's call
-		unary, stream := m.led(dir, at, over), m.led(dir, under, over)
-		f = finding{compared(verdict.Quotient(ofTime(unary), ofTime(stream))), "time of a message, unary call/stream",
-			code(at), stream.of}
-	case "connections": // calls a second of one stack at two workloads, under the one with fewer connections
-		many, few := m.led(dir, at, over), m.led(dir, under, over)
-		f = finding{unpaired(apart(calls(few), calls(many))),
-			"calls a second, " + report.Label(over) + " on more connections/fewer", "", many.of}
-		f.of = fmt.Sprintf("%d callers, %d/%d", many.Callers, many.Facts.Connections, few.Facts.Connections)
-	case "bytes", "allocations", "allocated":
-		c, inverse := m.between(dir, at, over, under)
-		own, base := c.counts(1), c.counts(0)
-		n := map[string]float64{"bytes": (own.Sent + own.Received) / (base.Sent + base.Received),
-			"allocations": own.Allocs / base.Allocs, "allocated": own.AllocBytes / base.AllocBytes}[what]
-		if inverse {
-			n = 1 / n
-		}
-		words := map[string]string{"bytes": "bytes on the wire", "allocations": what, "allocated": "allocated bytes"}[what]
-		f = finding{exact(n), words + ", " + pair, listedAs(c.Answer), c.of}
-	default:
-		f = m.ofStacks(what, dir, at, over, under)
-		f.what = strings.Replace(what, "calls", "calls a second", 1) + ", " + pair
-	}
-	return f
-}
-
-// between is the comparison of two stacks of which one is the base, and whether that is the first one.
-func (m *maker) between(dir, at, over, under string) (c comparison, inverse bool) {
-	if c := m.find(dir, at, over); c != nil && c.of.Base == under {
-		return *c, false
-	}
-	if c := m.find(dir, at, under); c != nil && c.of.Base == over {
-		return *c, true
-	}
-	fail("%s has not compared %s and %s at %s", dir, over, under, at)
-	return c, false
-}
-
-// ofStacks compares two stacks by a quantity. Either one of them is the base, or both were compared with it.
-func (m *maker) ofStacks(what, dir, at, over, under string) finding {
-	q := quantityOf(strings.Replace(what, "p50", "median", 1))
-	a, b := m.find(dir, at, over), m.find(dir, at, under)
-	if a != nil && b != nil && a.of.Base == b.of.Base {
-		return finding{reading: compared(verdict.Quotient(q.figure(*a), q.figure(*b))), of: listedAs(a.Answer), from: a.of}
-	}
-	c, inverse := m.between(dir, at, over, under)
-	figure := q.figure(c)
-	if inverse {
-		figure = figure.Inverse()
-	}
-	if figure.Ratio == 0 {
-		fail("%s has no %s of %s and %s at %s", dir, what, over, under, at)
-	}
-	return finding{reading: compared(figure), of: listedAs(c.Answer), from: c.of}
-}
-
-// ofCodecs compares the time of an op of one codec with that of the other, or the lengths of their bodies.
-func (m *maker) ofCodecs(op, file, message, over, under string) finding {
-	r := unpaired(apart(m.codec(file, op, message, over), m.codec(file, op, message, under)))
-	if op == "size" {
-		op, r = "bytes", exact(r.value)
-	}
-	return finding{r, fmt.Sprintf("%s, `%s`/`%s`", op, over, under), code(message), m.header(file)}
-}
-
-// listedAs is the name of a workload of the list, or the title of another one.
-func listedAs(a report.Answer) string {
-	if _, err := workload.Find(a.Workload); err != nil {
-		return a.Does
-	}
-	return code(a.Workload)
-}
-
-// bases are the times of the base's calls in the processes of a comparison, with their interval.
-func bases(c comparison) benchmath.Summary {
-	f := ofTime(c)
-	if len(f.BasesNs) < verdict.Fewest {
-		fail("%s has fewer than %d processes", c.Workload, verdict.Fewest)
-	}
-	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(f.BasesNs, &benchmath.DefaultThresholds), 0.95)
-	s.Center = f.BaseNs // as in the calls a second
-	return s
-}
-
-// calls are the times of the stack's calls. Two of one stack are not paired, so the interval is the widest that the
-// base's processes and the ratio allow.
-func calls(c comparison) benchmath.Summary {
-	s, f := bases(c), ofTime(c)
-	return benchmath.Summary{Center: f.BaseNs * f.Ratio, Lo: s.Lo * f.Lo, Hi: s.Hi * f.Hi}
-}
-
 var claimRow = regexp.MustCompile(`^\| (\d+) \|.*\|$`)
 
 // claimsTable writes the last two columns of the page's own table: the figures of each claim, and its verdict.
 func (m *maker) claimsTable(body string) string {
-	all, _ := m.readClaims()
+	all := m.readClaims()
 	m.counted = map[string]int{}
 	lines := strings.Split(strings.TrimSpace(body), "\n")
 	for i, line := range lines {

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -113,19 +112,4 @@ func (m *maker) codec(file, op, message, codec string) benchmath.Summary {
 		return m.summary("size-B", file, row+"marshal")
 	}
 	return m.summary("ns/op", file, row+op)
-}
-
-// spread is a time of three digits with how far its interval reaches, or a length.
-func (m *maker) spread(file, op, message, codec string) string {
-	s := m.codec(file, op, message, codec)
-	switch ns := s.Center; {
-	case op == "size":
-		return fmt.Sprintf("%.0f", s.Center)
-	case ns < 999.5:
-		return fmt.Sprintf("%.3g ns ±%s", ns, s.PctRangeString())
-	case ns < 999_500:
-		return fmt.Sprintf("%.3g µs ±%s", ns/1e3, s.PctRangeString())
-	default:
-		return fmt.Sprintf("%.3g ms ±%s", ns/1e6, s.PctRangeString())
-	}
 }

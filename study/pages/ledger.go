@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -109,10 +110,11 @@ func (l line) calls(names ...string) bool {
 type value struct {
 	all     []float64
 	figures []verdict.Figure
-	lo, hi  float64     // the interval of a single number, if it has one
-	text    string      // of where, or as it's typed
-	typed   bool        // it's read from no record
-	bounds  *[2]float64 // where it has to lie for words that have no bounds of their own
+	lo, hi  float64        // the interval of a single number, if it has one
+	text    string         // of where, or as it's typed
+	typed   bool           // it's read from no record
+	from    report.Summary // the first record that it's from, if that says where it was measured
+	bounds  *[2]float64    // where it has to lie for words that have no bounds of their own
 }
 
 func one(n float64) value { return value{all: []float64{n}} }
@@ -182,20 +184,32 @@ func derived(op token.Token, a, b value) value {
 		}
 		return value{text: a.text + b.text, typed: true}
 	}
-	if op == token.QUO && len(a.figures) == 1 && len(b.figures) == 1 {
-		return ratio(verdict.Quotient(a.figures[0], b.figures[0]))
+	switch from := a.from; {
+	case op != token.QUO || len(b.figures) != 1:
+	case len(a.figures) == 1:
+		v := ratio(verdict.Quotient(a.figures[0], b.figures[0]))
+		v.from = from
+		return v
+	case a.typed && a.all[0] == 1 && len(a.all) == 1:
+		v := ratio(b.figures[0].Inverse())
+		v.from = b.from
+		return v
 	}
 	n := max(len(a.all), len(b.all))
 	if len(a.all) != n && len(a.all) != 1 || len(b.all) != n && len(b.all) != 1 {
 		fail("%d numbers and %d can't be computed with one by one", len(a.all), len(b.all))
 	}
-	v := value{typed: a.typed && b.typed}
+	v := value{typed: a.typed && b.typed, from: a.from}
 	for i := range n {
 		x, y := a.all[i%len(a.all)], b.all[i%len(b.all)]
 		v.all = append(v.all, map[token.Token]float64{token.ADD: x + y, token.SUB: x - y, token.MUL: x * y, token.QUO: x / y}[op])
 	}
-	if f := v.all[0]; n == 1 && len(b.figures) == 0 && b.lo == 0 && a.lo > 0 && (op == token.QUO || op == token.MUL) {
-		v.lo, v.hi = a.lo*f/a.all[0], a.hi*f/a.all[0]
+	switch scales := op == token.QUO || op == token.MUL; {
+	case n > 1 || !scales || a.lo == 0 || len(a.figures)+len(b.figures) > 0:
+	case b.lo == 0:
+		v.lo, v.hi = a.lo*v.all[0]/a.all[0], a.hi*v.all[0]/a.all[0]
+	case op == token.QUO: // of two that aren't paired, so it's the widest
+		v.lo, v.hi = a.lo/b.hi, a.hi/b.lo
 	}
 	for _, n := range v.all {
 		if math.IsNaN(n) || math.IsInf(n, 0) {

@@ -59,7 +59,7 @@ var (
 	sizedAs  = regexp.MustCompile(`^(` + digits + `) \(` + digits + `–` + digits + `\)$`)
 	signedAs = regexp.MustCompile(`^([+−])` + digits + `%(?: to [+−]` + digits + `%)?$`)
 	shareAs  = regexp.MustCompile(`^(` + digits + `)(?:(?: to |–)(` + digits + `))?%$`)
-	plainAs  = regexp.MustCompile(`^(` + digits + `)(?: to (` + digits + `))?$`)
+	plainAs  = regexp.MustCompile(`^([+−]?` + digits + `)(?: to (` + digits + `))?$`)
 	// figures are the forms of a figure, in the order in which a phrase without braces is searched.
 	figures = []*regexp.Regexp{
 		regexp.MustCompile(unclear),
@@ -163,13 +163,12 @@ func (p stated) write(v value) string {
 
 // noDifference fails if a verdict says less or more.
 func noDifference(v value) {
-	if v.figures == nil {
-		fail("the source has no verdict")
+	figures := v.figures
+	if figures == nil && v.lo > 0 {
+		figures = append(figures, verdict.Figure{Verdict: verdict.Interval{Lo: v.lo, Hi: v.hi}.Verdict(0)})
 	}
-	for _, f := range v.figures {
-		if decides(f) {
-			fail("there is a clear difference: %s", said(v))
-		}
+	if figures == nil || slices.ContainsFunc(figures, decides) {
+		fail("there is a clear difference, or no interval: %s", said(v))
 	}
 }
 
@@ -196,6 +195,9 @@ func points(v value, to verdict.Verdict) {
 		if ratio > 1 == (to == verdict.Less) {
 			fail("it isn't always %s: %s", word, said(v))
 		}
+	}
+	if interval := (verdict.Interval{Lo: v.lo, Hi: v.hi}); v.figures == nil && v.lo > 0 && interval.Verdict(0) != to {
+		fail("the interval doesn't say %s: %s", word, said(v))
 	}
 	if v.figures != nil && !slices.ContainsFunc(v.figures, func(f verdict.Figure) bool { return f.Verdict == to }) {
 		fail("no verdict says %s: %s", word, said(v))
@@ -237,6 +239,13 @@ func (p stated) share(v value) string {
 // number is a number, or a range of them. If the phrase has a direction it is a difference, and written without a sign.
 func (p stated) number(v value) string {
 	all := slices.Clone(v.all)
+	places := decimals(plainAs.FindStringSubmatch(p.figure)[1])
+	if strings.HasPrefix(p.figure, "+") || strings.HasPrefix(p.figure, "−") {
+		if len(all) > 1 {
+			fail("a number with a sign is one")
+		}
+		return strings.Replace(fmt.Sprintf("%+.*f", places, all[0]), "-", "−", 1)
+	}
 	for i, n := range all {
 		switch to := p.direction(); {
 		case to != "" && n > 0 == (to == verdict.Less):
@@ -246,7 +255,7 @@ func (p stated) number(v value) string {
 		}
 	}
 	slices.Sort(all)
-	return ranged(all, decimals(plainAs.FindStringSubmatch(p.figure)[1]), p.figure)
+	return ranged(all, places, p.figure)
 }
 
 // ranged is one number, or the first and the last one if they are written differently.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/perf/benchmath"
+
 	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks"
@@ -276,4 +278,22 @@ func (m *maker) file(name string) string { return filepath.Join(m.root, name) }
 func (m *maker) there(name string) bool {
 	_, err := os.Stat(m.file(name))
 	return err == nil
+}
+
+// bases are the times of the base's calls in the processes of a comparison, with their interval.
+func bases(c comparison) benchmath.Summary {
+	f := ofTime(c)
+	if len(f.BasesNs) < verdict.Fewest {
+		fail("%s has fewer than %d processes", c.Workload, verdict.Fewest)
+	}
+	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(f.BasesNs, &benchmath.DefaultThresholds), 0.95)
+	s.Center = f.BaseNs // as in the calls a second
+	return s
+}
+
+// calls are the times of the stack's calls. Two of one stack are not paired, so the interval is the widest that the
+// base's processes and the ratio allow.
+func calls(c comparison) benchmath.Summary {
+	s, f := bases(c), ofTime(c)
+	return benchmath.Summary{Center: f.BaseNs * f.Ratio, Lo: s.Lo * f.Lo, Hi: s.Hi * f.Hi}
 }

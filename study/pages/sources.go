@@ -44,8 +44,12 @@ func (m *maker) sources() map[string]source {
 			of := texts(name, args, 4)
 			for op := range strings.FieldsSeq(of[1]) {
 				for message := range strings.FieldsSeq(of[2]) {
-					v.all = append(v.all, m.codec(m.path(of[0]), op, message, of[3]).Center)
+					s := m.codec(m.path(of[0]), op, message, of[3])
+					v.all, v.lo, v.hi = append(v.all, s.Center), s.Lo, s.Hi
 				}
+			}
+			if v.from = m.header(m.path(of[0])); len(v.all) > 1 || of[1] == "size" { // which is counted
+				v.lo, v.hi = 0, 0
 			}
 			return v
 		},
@@ -54,6 +58,10 @@ func (m *maker) sources() map[string]source {
 			return one(m.resting(m.path(of[0]), of[1], of[2], of[3], of[4]).Mean)
 		},
 		"line": m.lineOf,
+		"samples": func(name string, args []value) value {
+			of := texts(name, args, 2)
+			return one(m.share(m.path(of[0]), of[1:]))
+		},
 		"sized": func(name string, args []value) value {
 			if len(args) != 3 {
 				fail("sized takes a number and the ends of its interval")
@@ -215,7 +223,14 @@ func (q quantity) value(name string, all ...comparison) (v value) {
 
 // asked is a quantity of one run: folder, workload, stack and quantity.
 func (m *maker) asked(of []string) value {
-	return quantityOf(of[3]).value(of[3], m.led(m.path(of[0]), of[1], of[2]))
+	c := m.led(m.path(of[0]), of[1], of[2])
+	if of[3] == "unpaired calls" { // of two workloads, which were not paired
+		s := calls(c)
+		return value{all: []float64{1 / s.Center}, lo: 1 / s.Hi, hi: 1 / s.Lo, from: c.of}
+	}
+	v := quantityOf(of[3]).value(of[3], c)
+	v.from = c.of
+	return v
 }
 
 // repeated is a quantity of all recorded runs of what a folder asked, its own with them: folder, workload, stack, quantity,
@@ -280,7 +295,7 @@ func (m *maker) where(dir string) string {
 // origin is where without Markdown. A file of rows says it itself.
 func (m *maker) origin(dir string) (words, link string) {
 	if path.Ext(dir) == ".txt" {
-		s, _ := m.environment(dir)
+		s := m.header(dir)
 		return fmt.Sprintf("%s, %s, %s", machine(s), noted(s, "go"), noted(s, "date")), m.link(dir)
 	}
 	run, page := m.run(m.within(dir)[0]), ""
