@@ -56,7 +56,7 @@ var (
 	// pages are those that people write. Another one may be of a run.
 	pages  = re(`^(\w+\.md|(docs|internal|stacks|\.github)/.*\.md|study/\w+\.md)$`)
 	target = re(`\]\([^)]*\)|https?://\S+`)
-	wide   = re(`^\s*([|<]|!\[)`)
+	wide   = re(`^\s*([|<]|!\[|(row|column) ")`) // the latter are of markers
 )
 
 func TestTreeFollowsRules(t *testing.T) {

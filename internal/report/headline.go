@@ -12,8 +12,8 @@ import (
 )
 
 // Sentences are the answer in words, of each stack that has a ratio: what the difference makes of a machine. They are
-// made of verdicts and intervals alone, so that they say no more than the table: a number is told with its interval, and
-// only if the line is decided. Of a sweep, and of more than three stacks, the table says it better.
+// made of verdicts and intervals alone, so that they say no more than the table: a number is told with its interval,
+// and only if the line is decided. Of a sweep, and of more than three stacks, the table says it better.
 func (s Summary) Sentences() (all []string) {
 	stacks := s.Stacks()
 	if s.Over != "" || len(stacks) > 3 {

@@ -265,9 +265,9 @@ func Step(from, to Answer, of func(Answer) Figure) (base, stack Figure) {
 // decides tells whether figures of the answer may decide something.
 func (a Answer) decides() bool { return !a.Busy && a.Kept() && a.Processes.Counted >= Fewest }
 
-// step is Step of two figures. The base's values are in pairs of processes that ran one soon after the other. The stack's ratio is that of the
-// base times the quotient of its own ratios, as independent figures, so its interval is the wider one. The noise floor
-// is the larger one of the two.
+// step is Step of two figures. The base's values are in pairs of processes that ran one soon after the other. The
+// stack's ratio is that of the base times the quotient of its own ratios, as independent figures, so its interval is
+// the wider one. The noise floor is the larger one of the two.
 func step(from, to Figure) (base, stack Figure) {
 	n := min(len(from.BasesNs), len(to.BasesNs))
 	base = inRounds(from.BasesNs[:n], to.BasesNs[:n])
@@ -293,8 +293,8 @@ func step(from, to Figure) (base, stack Figure) {
 }
 
 // Quotient compares two stacks by their figures of one quantity, each to the same base. The two are taken as
-// independent, so the interval is wider than if the stacks had been measured in pairs, and the noise floor is the larger
-// one. Without both it is a figure without a ratio.
+// independent, so the interval is wider than if the stacks had been measured in pairs, and the noise floor is the
+// larger one. Without both it is a figure without a ratio.
 func Quotient(stack, other Figure) (f Figure) {
 	if stack.Ratio == 0 || other.Ratio == 0 {
 		return Figure{Verdict: Undecided}

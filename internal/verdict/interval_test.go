@@ -136,9 +136,11 @@ func TestStepOfAnswers(t *testing.T) {
 		want   Verdict
 		reason Kind
 	}{
-		"both may decide":                     {func(*Answer) {}, Less, ""},
-		"another program had the machine":     {func(a *Answer) { a.Busy = true }, Undecided, "its own"},
-		"too few of the planned calls":        {func(a *Answer) { a.StackLoad.Completed, a.BaseLoad.Completed = 0.5, 1 }, Undecided, "its own"},
+		"both may decide":                 {func(*Answer) {}, Less, ""},
+		"another program had the machine": {func(a *Answer) { a.Busy = true }, Undecided, "its own"},
+		"too few of the planned calls": {func(a *Answer) {
+			a.StackLoad.Completed, a.BaseLoad.Completed = 0.5, 1
+		}, Undecided, "its own"},
 		"five processes":                      {func(a *Answer) { a.Processes.Counted = 5 }, Undecided, "its own"},
 		"one of the answers lacks the figure": {func(a *Answer) { a.CPU = Figure{} }, "", ""},
 	} {

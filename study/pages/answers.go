@@ -264,7 +264,7 @@ func (m *maker) cite(notes cited) string {
 		if rest, alone := strings.CutPrefix(wiring, "client"); alone {
 			wiring = "Client" + rest
 		}
-		said = append(said, wiring+".")
+		said = append(said, strings.TrimSpace(table.Wrap(wiring+".", 120)))
 	}
 	if hour := hour(notes.answers, notes.absolute); hour != "" {
 		said = append(said, hour)

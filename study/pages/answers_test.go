@@ -58,7 +58,8 @@ row "small | 900"  at=apart.rate.900
 
 	rows := "# date=2026-11-23 go=go1.26.8 cpu=A-Machine cores=2\n"
 	for i := range 6 {
-		rows += fmt.Sprintf("BenchmarkCall/load=plain-2 1 %d cpu-ns/op\nBenchmarkCall/load=tls-2 1 %d cpu-ns/op\n", 10_000+i, 12_500+i)
+		rows += fmt.Sprintf("BenchmarkCall/load=plain-2 1 %d cpu-ns/op\n", 10_000+i)
+		rows += fmt.Sprintf("BenchmarkCall/load=tls-2 1 %d cpu-ns/op\n", 12_500+i)
 		rows += fmt.Sprintf("BenchmarkCall/load=other-2 1 %d cpu-ns/op\n", 9_990+10*i)
 	}
 	write(t, root, at("price/rows.txt"), rows)
@@ -93,7 +94,8 @@ column y to=1 row 1 at=1 row 4 at=4`, ""), "| 1 | 20,000 | – |\n| 4 | 40,000 |
 	require.NoError(t, try(func() { v = pageMaker(t, root).eval(&ledger{}, parse(quotient)[0]) }))
 	require.InDeltaSlice(t, []float64{2, 1, 4}, []float64{v.all[0], v.lo, v.hi}, 1e-9, "by all that the ratios varied")
 	again(t, root, "pools", "pools", func(s *report.Summary) { s.Answers[0].Time.BasesNs = nil })
-	require.ErrorContains(t, try(func() { pageMaker(t, root).eval(&ledger{}, parse(quotient)[0]) }), "fewer than 6 processes")
+	err := try(func() { pageMaker(t, root).eval(&ledger{}, parse(quotient)[0]) })
+	require.ErrorContains(t, err, "fewer than 6 processes")
 }
 
 // TestSpreads: times of three digits with how far their interval reaches.
@@ -107,8 +109,8 @@ func TestSpreads(t *testing.T) {
 	}
 }
 
-// TestPicture: a picture has the figures, the order and the words of the table of workloads, or those of sweeps. The page
-// says itself how it shows it.
+// TestPicture: a picture has the figures, the order and the words of the table of workloads, or those of sweeps. The
+// page says itself how it shows it.
 func TestPicture(t *testing.T) {
 	m := pageMaker(t, record(t))
 	titles := func(marker string) (all []string) {
@@ -136,17 +138,20 @@ func TestPicture(t *testing.T) {
 
 // TestClaims: the page's own table gets the figures of its claims, their records where these differ, and the verdicts.
 func TestClaims(t *testing.T) {
-	const page = "| | claim | source | here | verdict |\n|---:|---|---|---|---|\n| 1 | dear | [A] |  |  |\n| 7 | equal | [B] | x | y |\n"
+	const page = "| | claim | source | here | verdict |\n|---:|---|---|---|---|\n" +
+		"| 1 | dear | [A] |  |  |\n| 7 | equal | [B] | x | y |\n"
 	root := record(t)
 	again(t, root, "quiet/workloads", "later", func(s *report.Summary) {
 		s.Environment = []string{"cpu=Another-One(R)", "cores=4", "go=go1.27.4", "date=2026-11-25"}
 	})
 	later := strings.Replace(dear, "quiet/workloads", "later", 1)
-	write(t, root, claimed, "# of gRPC\n1 1.1–2 \"CPU, gRPC/JSON: `small`\" = "+dear+"\n1 >1 \"CPU, gRPC/JSON: `2kB`\" = "+cheap+
+	write(t, root, claimed, "# of gRPC\n1 1.1–2 \"CPU, gRPC/JSON: `small`\" = "+dear+
+		"\n1 >1 \"CPU, gRPC/JSON: `2kB`\" = "+cheap+
 		"\n1 >1 \"CPU, gRPC/JSON: `small`\" = "+later+"\n7 ≈2 \"CPU, JSON/gRPC: `2kB`\" = 1 / "+cheap+"\n")
 	made := blockOf(t, root, "table claims", page)
-	require.Contains(t, made, "| 1 | dear | [A] | CPU, gRPC/JSON (1.1–2): `small`: 1.20 (1.08–1.32)<br>CPU, gRPC/JSON (>1): "+
-		"`2kB`: 0.50 (0.45–0.55); `small`, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: **1.20 (1.08–1.32)** | **holds in part** |\n")
+	require.Contains(t, made, "| 1 | dear | [A] | CPU, gRPC/JSON (1.1–2): `small`: 1.20 (1.08–1.32)<br>"+
+		"CPU, gRPC/JSON (>1): `2kB`: 0.50 (0.45–0.55); `small`, Go 1.27.4, Another One, 4 CPUs, 2026-11-25: "+
+		"**1.20 (1.08–1.32)** | **holds in part** |\n")
 	require.Contains(t, made, "| 7 | equal | [B] | CPU, JSON/gRPC (≈2): `2kB`: **2.00 (1.82–2.22)** | **holds** |\n")
 	m := pageMaker(t, root)
 	for _, c := range []struct{ claims, page, want string }{
@@ -210,7 +215,9 @@ func TestAlike(t *testing.T) {
 			s.Environment[1] = "cores=16"
 			s.Environment = append(s.Environment, "quota=2")
 		}, "1.60–1.70 (2)"},
-		"fewer of them":            {func(s *report.Summary) { s.Environment = append(s.Environment, "quota=1") }, "1.60 (1)"},
+		"fewer of them": {func(s *report.Summary) {
+			s.Environment = append(s.Environment, "quota=1")
+		}, "1.60 (1)"},
 		"another release of Go":    {func(s *report.Summary) { s.Environment[2] = "go=go1.27.4" }, "1.60 (1)"},
 		"a newer library":          {func(s *report.Summary) { s.Environment[5] = grpcGo + "@v1.90.0" }, "1.60–1.70 (2)"},
 		"another major version":    {func(s *report.Summary) { s.Environment[5] = grpcGo + "/v2@v2.0.0" }, "1.60 (1)"},
@@ -222,12 +229,14 @@ func TestAlike(t *testing.T) {
 		"other messages": {func(s *report.Summary) {
 			s.Call = &report.Call{Bodies: []report.Body{{Request: 70, Reply: 7}}}
 		}, "1.60 (1)"},
-		"callers who last":             {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.60 (1)"},
-		"a server apart":               {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.60 (1)"},
-		"beside other programs":        {func(s *report.Summary) { s.Answers[0].Others = 0.5 }, "1.60 (1)"},
-		"beside little of another's":   {func(s *report.Summary) { s.Answers[0].Others = 0.01 }, "1.60–1.70 (2)"},
-		"another rate":                 {func(s *report.Summary) { s.Answers[0].Rate = 1000 }, "1.60 (1)"},
-		"a rate that was not kept":     {func(s *report.Summary) { s.Answers[0].BaseLoad.Completed, s.Answers[0].StackLoad.Completed = 0.45, 1 }, "1.60 (1)"},
+		"callers who last":           {func(s *report.Summary) { s.Answers[0].CPU.Verdict = verdict.Less }, "1.60 (1)"},
+		"a server apart":             {func(s *report.Summary) { s.Answers[0].StackLoad.Switches = 1 }, "1.60 (1)"},
+		"beside other programs":      {func(s *report.Summary) { s.Answers[0].Others = 0.5 }, "1.60 (1)"},
+		"beside little of another's": {func(s *report.Summary) { s.Answers[0].Others = 0.01 }, "1.60–1.70 (2)"},
+		"another rate":               {func(s *report.Summary) { s.Answers[0].Rate = 1000 }, "1.60 (1)"},
+		"a rate that was not kept": {func(s *report.Summary) {
+			s.Answers[0].BaseLoad.Completed, s.Answers[0].StackLoad.Completed = 0.45, 1
+		}, "1.60 (1)"},
 		"another of JSON's":            {func(s *report.Summary) { s.Answers[0].BaseFacts.Connections = 20 }, "1.60 (1)"},
 		"another of gRPC's":            {func(s *report.Summary) { s.Answers[0].Facts.Connections = 100 }, "1.60 (1)"},
 		"connections that were not it": {func(s *report.Summary) { s.Answers[0].Facts = nil }, "1.60 (1)"},
@@ -242,14 +251,15 @@ func TestAlike(t *testing.T) {
 column a column b of=time over=runs also="alike elsewhere" row x`, ""), "| x | "+c.want+" |", reason)
 		var all value
 		require.NoError(t, try(func() {
-			all = pageMaker(t, root).eval(&ledger{}, parse(`runs("2026-11-23-quiet", "small-1-caller", "grpcprotobuf", "time", "alike")`)[0])
+			runs := parse(`runs("2026-11-23-quiet", "small-1-caller", "grpcprotobuf", "time", "alike")`)
+			all = pageMaker(t, root).eval(&ledger{}, runs[0])
 		}), reason)
 		require.Len(t, all.all, map[bool]int{true: 2, false: 1}[strings.HasSuffix(c.want, "(2)")], reason)
 	}
 }
 
-// TestCountingOfOneKind: windows that follow calls are another way of counting only where calls are too long for windows
-// of 100 ms: of callers who last. Messages of JSON are told apart by their lengths.
+// TestCountingOfOneKind: windows that follow calls are another way of counting only where calls are too long for
+// windows of 100 ms: of callers who last. Messages of JSON are told apart by their lengths.
 func TestCountingOfOneKind(t *testing.T) {
 	of := func(counting string, p50 float64, rate bool) kind {
 		figure := verdict.Figure{Verdict: verdict.More}
@@ -267,21 +277,24 @@ func TestCountingOfOneKind(t *testing.T) {
 // TestLeads: of complete hours on the machine that lead.txt names, the newest leads, if what README.md shows of it was
 // not disturbed.
 func TestLeads(t *testing.T) {
-	const disturbed = 0.10
+	const disturbed, next = 0.10, "2026-11-24-next does"
 	for reason, c := range map[string]struct {
 		change func(s *report.Summary)
 		begun  string
 		want   string
 	}{
-		"a complete hour":          {func(*report.Summary) {}, "03:30", "does not lead: by the rule of study/results/README.md 2026-11-24-next does"},
-		"an older minute":          {func(*report.Summary) {}, "", "2026-11-24-next is a complete hour: it needs a day as its name begins, and a state.txt"},
-		"16 CPUs":                  {func(s *report.Summary) { s.Environment[1] = "cores=16" }, "03:30", ""},
-		"another processor":        {func(s *report.Summary) { s.Environment[0] = "cpu=Another-One" }, "03:30", ""},
-		"a container":              {func(s *report.Summary) { s.Environment = append(s.Environment, "quota=2") }, "03:30", ""},
+		"a complete hour": {func(*report.Summary) {}, "03:30",
+			"does not lead: by the rule of study/results/README.md " + next},
+		"an older minute":   {func(*report.Summary) {}, "", "2026-11-24-next is a complete hour: it needs"},
+		"16 CPUs":           {func(s *report.Summary) { s.Environment[1] = "cores=16" }, "03:30", ""},
+		"another processor": {func(s *report.Summary) { s.Environment[0] = "cpu=Another-One" }, "03:30", ""},
+		"a container": {func(s *report.Summary) {
+			s.Environment = append(s.Environment, "quota=2")
+		}, "03:30", ""},
 		"beside another program":   {func(s *report.Summary) { s.Answers[0].Others = disturbed }, "03:30", ""},
-		"what is not shown of it":  {func(s *report.Summary) { s.Answers[1].Others = disturbed }, "03:30", "2026-11-24-next does"},
-		"beside little of others'": {func(s *report.Summary) { s.Answers[0].Others = disturbed - 0.01 }, "03:30", "2026-11-24-next does"},
-		"a base that varied":       {func(s *report.Summary) { s.Answers[0].Time.BaseVaried = 0.9 }, "03:30", "2026-11-24-next does"},
+		"what is not shown of it":  {func(s *report.Summary) { s.Answers[1].Others = disturbed }, "03:30", next},
+		"beside little of others'": {func(s *report.Summary) { s.Answers[0].Others = disturbed - 0.01 }, "03:30", next},
+		"a base that varied":       {func(s *report.Summary) { s.Answers[0].Time.BaseVaried = 0.9 }, "03:30", next},
 	} {
 		root := pageOf(t, "", "")
 		write(t, root, "README.md", "It uses 20% more CPU.\n")

@@ -202,7 +202,8 @@ func derived(op token.Token, a, b value) value {
 	v := value{typed: a.typed && b.typed, from: a.from}
 	for i := range n {
 		x, y := a.all[i%len(a.all)], b.all[i%len(b.all)]
-		v.all = append(v.all, map[token.Token]float64{token.ADD: x + y, token.SUB: x - y, token.MUL: x * y, token.QUO: x / y}[op])
+		made := map[token.Token]float64{token.ADD: x + y, token.SUB: x - y, token.MUL: x * y, token.QUO: x / y}
+		v.all = append(v.all, made[op])
 	}
 	switch scales := op == token.QUO || op == token.MUL; {
 	case n > 1 || !scales || a.lo == 0 || len(a.figures)+len(b.figures) > 0:

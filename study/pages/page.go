@@ -33,8 +33,8 @@ func (p *page) find(said phrase) (places [][2]int, err error) {
 	return at[0], nil
 }
 
-// all is where a phrase's figures stand, each time that the page has it. A phrase that begins or ends with a letter or a
-// digit begins or ends a word.
+// all is where a phrase's figures stand, each time that the page has it. A phrase that begins or ends with a letter or
+// a digit begins or ends a word.
 func (p *page) all(said phrase) (at [][][2]int) {
 	text, words := p.prose(blocksAlone), pattern(said.texts[0])
 	for i, figure := range said.figures {
@@ -69,7 +69,8 @@ func within(text string, at int) bool {
 		return false
 	}
 	signed := strings.HasSuffix(text[:at], "−") || strings.HasSuffix(text[:at], "+")
-	return middle.MatchString(text[at-1:]) || decimal.MatchString(text[at-2:]) || signed && plain.MatchString(text[at:at+1])
+	return middle.MatchString(text[at-1:]) || decimal.MatchString(text[at-2:]) ||
+		signed && plain.MatchString(text[at:at+1])
 }
 
 // put writes a figure in place of another one, and notes that a ledger has it.

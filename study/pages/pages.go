@@ -42,7 +42,8 @@ func in(root string) *maker {
 }
 
 // Make returns all pages, ledgers and pictures as the records have them, by paths from the root, and what a person has
-// to mend: each problem is one line with a file and its line. Both are as useful as they can be if the other isn't empty.
+// to mend: each problem is one line with a file and its line. Both are as useful as they can be if the other isn't
+// empty.
 func Make(root string) (made map[string]string, problems []error) {
 	m := in(root)
 	if err := try(m.readLead); err != nil {

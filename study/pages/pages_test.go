@@ -60,8 +60,8 @@ func TestLargerMachine(t *testing.T) {
 	for i, name := range pages {
 		pages[i] = "study/" + filepath.Base(name)
 	}
-	for _, name := range append(pages, "README.md", "go.mod", ".ci", "docs", "internal", "study/go.mod", "study/measure.sh",
-		"study/figures", "study/calibration") {
+	for _, name := range append(pages, "README.md", "go.mod", ".ci", "docs", "internal", "study/go.mod",
+		"study/measure.sh", "study/figures", "study/calibration") {
 		require.NoError(t, os.Symlink(filepath.Join(here, name), filepath.Join(there, name)))
 	}
 	const results = "study/results/"
@@ -179,13 +179,16 @@ func TestBadInput(t *testing.T) {
 		"a setting of a table that isn't there": {
 			"<!-- table answers in=$x column a column b row c -->\n<!-- end -->\n", "", `docs/page.md:1: in=\$x needs x=`},
 		"a table of two machines": {
-			"<!-- table answers in=2026-11-23-mixed at=small stack=rawtcp of=CPU column a column b row c -->\n<!-- end -->\n", "",
+			"<!-- table answers in=2026-11-23-mixed at=x stack=y of=CPU column a column b row c -->\n<!-- end -->\n", "",
 			"docs/page.md:1: .* are of two machines"},
-		"a run of a terminal": {"<!-- terminal 2026-11-23-none -->\n<!-- end -->\n", "", "docs/page.md:1: .* has no summary.json"},
+		"a run of a terminal": {"<!-- terminal 2026-11-23-none -->\n<!-- end -->\n", "",
+			"docs/page.md:1: .* has no summary.json"},
 		"a picture that the page doesn't show": {
-			"<!-- picture docs/x.svg 2026-11-23-rates \"small\" -->\n<!-- end -->\n", "", "docs/page.md:1: the page doesn't show docs/x.svg"},
-		"pictures over two things": {"<!-- picture docs/x.svg 2026-11-23-rates a 2026-11-23-quiet/workloads b -->\nx.svg\n<!-- end -->\n",
-			"", "docs/page.md:1: 2026-11-23-rates is over \"calls a second\""},
+			"<!-- picture docs/x.svg 2026-11-23-rates \"small\" -->\n<!-- end -->\n", "",
+			"docs/page.md:1: the page doesn't show docs/x.svg"},
+		"pictures over two things": {
+			"<!-- picture docs/x.svg 2026-11-23-rates a 2026-11-23-quiet/workloads b -->\nx.svg\n<!-- end -->\n", "",
+			"docs/page.md:1: 2026-11-23-rates is over \"calls a second\""},
 	} {
 		root := pageOf(t, c.page, c.ledger+"\n")
 		before := files(t, root)
@@ -210,10 +213,11 @@ func TestBadInput(t *testing.T) {
 func TestRewrites(t *testing.T) {
 	page := "gRPC uses {19%} more CPU, and\n{51%} less for 2 kB. Twice 19%\nare not **{0.61 (0.50–0.70)}**.\n" +
 		"<!-- printed 2026-11-23-files/rows.txt Tuned/stack=a -->\nnothing\n<!-- end -->\n"
+	const others = "\"2 kB\" = setting()\n\"Twice 19%\" = setting()\n"
 	const sources = ` = ` + dear + ", " + cheap + ", " + cheap + "\n"
 	marked := `"uses {19%} more CPU, and {51%} less for 2 kB. Twice 19% are not **{0.61 (0.50–0.70)}"`
 	bare := regexp.MustCompile(`[{}]`)
-	root := pageOf(t, bare.ReplaceAllString(page, ""), "# of gRPC\n"+marked+sources+`"2 kB" = setting()`+"\n"+`"Twice 19%" = setting()`+"\n")
+	root := pageOf(t, bare.ReplaceAllString(page, ""), "# of gRPC\n"+marked+sources+others)
 	require.NoError(t, Write(root))
 	now := strings.NewReplacer("{19%}", "{20%}", "{51%}", "{50%}", "{0.61 (0.50–0.70)}", "{0.50 (0.45–0.55)}", "nothing",
 		"```text\nBenchmarkTuned/stack=a-2 1 5 ns/op 0.9104 x-ratio 0.8046 x-ratio-lo 1.2 x-ratio-hi\n```")
@@ -222,11 +226,11 @@ func TestRewrites(t *testing.T) {
 	require.Equal(t, bare.ReplaceAllString(now.Replace(page), ""), string(text))
 	text, err = os.ReadFile(filepath.Join(root, "study/figures/docs/page.txt"))
 	require.NoError(t, err)
-	require.Equal(t, "# of gRPC\n"+now.Replace(marked)+sources+`"2 kB" = setting()`+"\n"+`"Twice 19%" = setting()`+"\n", string(text))
+	require.Equal(t, "# of gRPC\n"+now.Replace(marked)+sources+others, string(text))
 	require.NoError(t, Write(root), "once more")
 
 	again(t, root, "quiet/workloads", "quiet/workloads", func(s *report.Summary) {
-		s.Answers[0].Time.Ratio, s.Answers[0].Time.Lo, s.Answers[0].Time.Hi, s.Answers[0].Time.Verdict = 0.8, 0.7, 0.9, verdict.Less
+		s.Answers[0].Time = of(0.8, 0.7, 0.9, verdict.Less)
 	})
 	before := files(t, root)
 	require.ErrorContains(t, Write(root), "it isn't always more: 0.80 (0.70–0.90), less (study/figures/docs/page.txt:2)")

@@ -83,7 +83,8 @@ func numberWords() (all []string) {
 
 var braces = regexp.MustCompile(`\{([^{}]+)\}`)
 
-// phraseOf finds the figures in a ledger's words: in braces, or the only one. Of what stands as it is all is the figure.
+// phraseOf finds the figures in a ledger's words: in braces, or the only one. Of what stands as it is all is the
+// figure.
 func phraseOf(words string, stands bool) (p phrase) {
 	if strings.TrimSpace(words) == "" {
 		fail("the phrase is empty")
@@ -187,8 +188,8 @@ func said(v value) string {
 	return fmt.Sprintf("%.4g", v.all[0])
 }
 
-// points fails unless ratios point where a phrase says: all of them lie on that side of 1, one verdict at least says so,
-// and none the contrary. What no run compared has no verdict.
+// points fails unless ratios point where a phrase says: all of them lie on that side of 1, one verdict at least says
+// so, and none the contrary. What no run compared has no verdict.
 func points(v value, to verdict.Verdict) {
 	word := map[verdict.Verdict]string{verdict.Less: "less", verdict.More: "more"}[to]
 	for _, ratio := range v.all {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// share is the share of a CPU profile's samples whose outermost function begins with one of some texts. Functions have no
-// path before their package.
+// share is the share of a CPU profile's samples whose outermost function begins with one of some texts. Functions have
+// no path before their package.
 func (m *maker) share(file string, roots []string) float64 {
 	data, err := os.ReadFile(m.file(file))
 	if err != nil {

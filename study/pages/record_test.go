@@ -75,7 +75,8 @@ func made(t *testing.T, c []string) report.Answer {
 				BasesNs: []float64{39_000, 40_000, 41_000, 39_500, 40_500, 40_000},
 				Reason:  map[string]verdict.Reason{"undecided": {Kind: "since"}}[says]},
 			Percentiles: verdict.Percentiles{
-				P95: verdict.Percentile{BaseNs: 5000, CopyNs: 5000, StackNs: 1, Ratio: ratio * 2, Lo: ratio * 1.5, Hi: ratio * 2.5}}},
+				P95: verdict.Percentile{BaseNs: 5000, CopyNs: 5000, StackNs: 1, Ratio: ratio * 2, Lo: ratio * 1.5,
+					Hi: ratio * 2.5}}},
 		BaseFacts: &report.Counts{Sent: 200, Received: 300, Allocs: 100, AllocBytes: 9000, Connections: 1},
 		Facts:     &report.Counts{Sent: 110, Received: 140, Allocs: 160, AllocBytes: 9500, Connections: 1}}
 	a.Callers = 1
@@ -97,7 +98,8 @@ func sweeps(t *testing.T, a *report.Answer, value string) {
 		a.Rate, a.Time, a.BaseLoad.Completed, a.StackLoad.Completed = rate, verdict.Figure{}, 1, 1
 	}
 	a.BaseFacts.Writes, a.Facts.Writes, a.BaseMeans.ServerCPUNs = 0.9, 0.4, 12_000
-	a.Percentiles.P50 = verdict.Percentile{BaseNs: 600_000, CopyNs: 600_000, StackNs: 470_000, Ratio: 0.8, Lo: 0.7, Hi: 0.9}
+	a.Percentiles.P50 = verdict.Percentile{BaseNs: 600_000, CopyNs: 600_000, StackNs: 470_000, Ratio: 0.8, Lo: 0.7,
+		Hi: 0.9}
 }
 
 // save writes a run's summary.

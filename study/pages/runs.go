@@ -229,7 +229,8 @@ func (m *maker) alike(dir, at, stack string, others ...string) (all []comparison
 		return c.Others > verdict.BusyMachine || !c.Kept() || c.Rate != asked.Rate || connections(c) != connections(asked)
 	}
 	for of, k := range m.recorded() {
-		if slices.Contains(others, of.workload) && of.stack == stack && of.conditions == conditionsOf(asked.of, asked.Answer) {
+		alike := of.stack == stack && of.conditions == conditionsOf(asked.of, asked.Answer)
+		if alike && slices.Contains(others, of.workload) {
 			all = append(all, slices.DeleteFunc(slices.Clone(k), differs)...)
 		}
 	}

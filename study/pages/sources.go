@@ -128,7 +128,8 @@ type quantity struct {
 	cell   func(float64) string
 }
 
-// quantities are all of them, by their names in ledgers and tables. The base's and the stack's have that before the name.
+// quantities are all of them, by their names in ledgers and tables. The base's and the stack's have that before the
+// name.
 var quantities = quantitiesOf()
 
 func quantitiesOf() map[string]quantity {
@@ -233,8 +234,8 @@ func (m *maker) asked(of []string) value {
 	return v
 }
 
-// repeated is a quantity of all recorded runs of what a folder asked, its own with them: folder, workload, stack, quantity,
-// and other names of the workload.
+// repeated is a quantity of all recorded runs of what a folder asked, its own with them: folder, workload, stack,
+// quantity, and other names of the workload.
 func (m *maker) repeated(of []string) value {
 	own := m.led(m.path(of[0]), of[1], of[2])
 	all := m.alike(m.path(of[0]), of[1], of[2], of[4:]...)
