@@ -7,8 +7,8 @@
 #   study/measure.sh -check [PART…]                  begins each part: two minutes, and nothing stays
 #
 # Each part has a folder and a line in state.txt, and is committed when it is done. A part with a line is not measured
-# again. All parts are of one state of all files outside of docs/, study/pages/ and study/results/ that are no .md,
-# whose hash state.txt keeps.
+# again. All parts are of one state of all files that are no .md, outside of docs/, study/pages/, study/figures/ and
+# study/results/. State.txt keeps its hash.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GOTOOLCHAIN=$(tail -n 1 .ci/releases)
@@ -384,6 +384,7 @@ for i in "${!parts[@]}"; do
     "$(git rev-parse --short HEAD)" >"$out/state.txt"
   printf '%-12s %s %s UTC, %d s; before: %s; after: %s%s\n' "$part" "$(date -u +%F)" "$began" $((SECONDS - start)) \
     "$before" "$(beside)" "$(moved "$out/$part")" | tee -a "$out/state.txt" >&2
+  find "$out" -name report.html -delete # which rpcbench report makes again
   git add -f "$out"
   git commit -qm "Results: $part" -- "$out"
 done

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -69,7 +70,13 @@ func (m *maker) readRun(dir string) (report.Summary, error) {
 	if s, known := m.summaries[dir]; known {
 		return s, nil
 	}
-	s, err := report.Read(filepath.Join(m.root, dir))
+	data, err := os.ReadFile(m.file(path.Join(dir, "summary.json")))
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.Summary{}, fmt.Errorf("%s has no summary.json", dir)
+	} else if err != nil {
+		return report.Summary{}, err
+	}
+	s, err := report.Parse(dir, string(data))
 	if err == nil {
 		m.summaries[dir] = s
 	}

