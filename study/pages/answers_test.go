@@ -310,17 +310,15 @@ func TestLeads(t *testing.T) {
 		if c.begun != "" {
 			write(t, root, "study/results/2026-11-24-next/state.txt", "workloads "+c.begun+" UTC, 113 s\n")
 		}
-		if _, problems := Make(root); c.want == "" {
-			require.NoError(t, errors.Join(problems...), reason)
+		if err := errors.Join(Make(root).Problems...); c.want == "" {
+			require.NoError(t, err, reason)
 		} else {
-			require.ErrorContains(t, errors.Join(problems...), c.want, reason)
+			require.ErrorContains(t, err, c.want, reason)
 		}
 	}
 	root := pageOf(t, "", "")
 	write(t, root, "study/measure.sh", "parts=(run:2)\n")
-	_, problems := Make(root)
-	require.ErrorContains(t, errors.Join(problems...), "does not list the parts of an hour")
+	require.ErrorContains(t, errors.Join(Make(root).Problems...), "does not list the parts of an hour")
 	write(t, root, "study/measure.sh", "hour=(workloads lacking)\n")
-	_, problems = Make(root)
-	require.ErrorContains(t, errors.Join(problems...), "README.md none does")
+	require.ErrorContains(t, errors.Join(Make(root).Problems...), "README.md none does")
 }

@@ -251,6 +251,8 @@ func (m *maker) keep(p *page, l *ledger, i int) error {
 		p.put(places[i], should.figures[i])
 	}
 	if should.String() != at.phrase.String() {
+		m.stale = append(m.stale, fmt.Errorf("%s:%d: %q should be %q (%s:%d)", p.name, p.line(places[0][0]), at.phrase,
+			should, l.file, at.at))
 		l.text[at.at-1] = strings.Replace(l.text[at.at-1], at.quoted, strconv.Quote(should.marked()), 1)
 	}
 	return nil

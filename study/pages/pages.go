@@ -34,6 +34,7 @@ type maker struct {
 	lead      lead                            // the folder that leads
 	shown     []shown                         // what the page shows
 	counted   map[string]int                  // claims by their verdict, once judged
+	stale     []error                         // figures that the records have otherwise
 }
 
 func in(root string) *maker {
@@ -41,18 +42,24 @@ func in(root string) *maker {
 		rows: map[string]map[string][]float64{}, results: "study/results"}
 }
 
-// Make returns all pages, ledgers and pictures as the records have them, by paths from the root, and what a person has
-// to mend: each problem is one line with a file and its line. Both are as useful as they can be if the other isn't
-// empty.
-func Make(root string) (made map[string]string, problems []error) {
+// Made is what the records make of a repository.
+type Made struct {
+	Files    map[string]string // pages, ledgers and pictures as they should be, by paths from the root
+	Stale    []error           // figures that Files has otherwise than the pages, each with the page and its line
+	Problems []error           // what a person has to mend, each with a file and its line
+}
+
+// Make makes all pages anew.
+func Make(root string) Made {
 	m := in(root)
 	if err := try(m.readLead); err != nil {
-		return nil, []error{err}
+		return Made{Problems: []error{err}}
 	}
+	var problems []error
 	for _, name := range m.pages() {
 		problems = append(problems, m.make(name)...)
 	}
-	return m.made, append(problems, m.pageless()...)
+	return Made{m.made, m.stale, append(problems, m.pageless()...)}
 }
 
 // pages are the paths of all pages.
@@ -132,11 +139,11 @@ func Write(root string) error {
 	if err := Newest(root); err != nil {
 		return err
 	}
-	made, problems := Make(root)
-	if problems != nil {
-		return errors.Join(problems...)
+	made := Make(root)
+	if made.Problems != nil {
+		return errors.Join(made.Problems...)
 	}
-	for name, text := range made {
+	for name, text := range made.Files {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 			return err
 		}
