@@ -182,16 +182,22 @@ func (s Service) share(of func(layers.Part) bool) float64 {
 // print says what the profile bounds, and prints its layers.
 func (s Service) print(w io.Writer, by report.Summary, typed string) error {
 	samples := s.samples()
+	rpcs, _ := s.Parts.Sum(InRPCs)
 	next := "rpcbench run compares stacks; with -ratios and its folder, bound says what each saves here."
 	if by.Measured() {
 		next = fmt.Sprintf("go tool pprof -top %s lists the functions.", typed)
 	}
 	shell.Say(w, "%s: %d samples", s.Name, samples)
 	fmt.Fprintln(w)
-	if samples < fewestSamples {
+	switch {
+	case rpcs == 0:
+		shell.Say(w, "No sample is of an RPC library that rpcbench knows, so there is no bound. A profile of go test, or of "+
+			"a service without load, has none.")
+		next = "profile the service while it serves calls: /debug/pprof/profile?seconds=30."
+	case samples < fewestSamples:
 		shell.Say(w, "%d samples are too few for a bound, which takes %d.", samples, fewestSamples)
 		next = "profile for longer: a second of CPU time gives 100 samples."
-	} else {
+	default:
 		s.printBound(w, by)
 	}
 	t := table.New(1, "layer", "encoding, %", "the rest, %", "all, %", "samples",

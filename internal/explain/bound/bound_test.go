@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/shell"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 )
 
@@ -84,6 +87,37 @@ func TestFetch(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	require.Equal(t, shell.ErrInterrupted, command(io.Discard).Run(ctx, []string{server.URL + "/silent"}, io.Discard))
+}
+
+// A profile without RPCs bounds nothing, and says which one does, however many samples it has.
+func TestNoRPCs(t *testing.T) {
+	const test, job = " shop.tax<shop.BenchmarkTax<testing.(*B).runN<testing.(*B).launch", " runtime.memmove<shop.nightly"
+	const rpc = " net/http.(*conn).readRequest<net/http.(*conn).serve"
+	for _, c := range []struct {
+		why         string
+		samples     []string
+		none, bound bool
+	}{
+		{"of go test", slices.Repeat([]string{test, " runtime.mcall"}, 300), true, false},
+		{"of a job", slices.Repeat([]string{job, " runtime.mcall"}, 300), true, false},
+		{"of a few samples", []string{test, job, " runtime.mcall"}, true, false},
+		{"of a database's client", slices.Repeat([]string{" database/sql.(*DB).query<shop.nightly"}, 600), true, false},
+		{"of one sample of an RPC", append(slices.Repeat([]string{job, " runtime.mcall"}, 300), rpc), false, true},
+		{"of a few samples, one of an RPC", []string{job, rpc, " runtime.mcall"}, false, false},
+	} {
+		path := filepath.Join(t.TempDir(), "cpu.pprof")
+		file, err := os.Create(path)
+		require.NoError(t, err)
+		require.NoError(t, testkit.Profile(nil, c.samples...).Write(file))
+		require.NoError(t, file.Close())
+		out, err := typed(t, path)
+		require.NoError(t, err)
+		for said, want := range map[string]bool{"No sample is of an RPC library that rpcbench knows": c.none,
+			"Next: profile the service while it serves calls: /debug/pprof/profile?": c.none,
+			"Serving and calling RPCs takes ":                                        c.bound, "Don't switch for CPU": c.bound} {
+			require.Equal(t, want, strings.Contains(strings.ReplaceAll(out, "\n  ", " "), said), "%s: %s", c.why, out)
+		}
+	}
 }
 
 // A profile that never comes through a pipe is waited for until a signal.

@@ -1,11 +1,13 @@
 package bound
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench/internal/explain/layers"
@@ -119,6 +121,33 @@ func TestWhoseWork(t *testing.T) {
 			"github.com/grpc-ecosystem/grpc-gateway/v2/runtime.(*ServeMux).ServeHTTP" + http,
 			"RPC library github.com/grpc-ecosystem/grpc-gateway/v2/runtime.MarshalerForRequest"},
 		{"a job encodes", "runtime.mallocgc<encoding/json.Marshal<shop.nightly", "everything else+ shop.nightly"},
+		{"a handler parses an ID", "github.com/google/uuid.xtob<github.com/google/uuid.(*UUID).UnmarshalText<shop.buy" + http,
+			"your handlers github.com/google/uuid.xtob"},
+		{"a handler writes an ID", "encoding/hex.Encode<github.com/google/uuid.encodeHex<github.com/google/uuid.UUID." +
+			"MarshalText<shop.buy" + http, "your handlers github.com/google/uuid.encodeHex"},
+		{"a handler parses an ID of Go 1.27's uuid", "uuid.Parse<uuid.(*UUID).UnmarshalText<shop.buy" + http,
+			"your handlers shop.buy"},
+		{"a handler parses a time", "time.parseStrictRFC3339<time.(*Time).UnmarshalText<shop.buy" + http,
+			"your handlers shop.buy"},
+		{"a handler of gRPC parses a time", "time.(*Time).UnmarshalText<shop.(*Server).Buy" + grpc,
+			"your handlers shop.(*Server).Buy"},
+		{"a handler writes a key for a cache", "time.Time.MarshalBinary<shop.Price.MarshalBinary<shop.buy" + http,
+			"your handlers shop.Price.MarshalBinary"},
+		{"a handler checks a token", "encoding/base64.(*Encoding).Decode<jwt.Parse<shop.auth" + http,
+			"your handlers jwt.Parse"},
+		{"a handler reads a certificate", "encoding/asn1.parseField<crypto/x509.MarshalPKIXPublicKey<shop.auth" + http,
+			"your handlers shop.auth"},
+		{"a handler logs", "go.uber.org/zap/zapcore.addField<shop.Order.MarshalLogObject<shop.buy" + http,
+			"your handlers go.uber.org/zap/zapcore.addField"},
+		{"an encoder writes an ID", "encoding/hex.Encode<github.com/google/uuid.UUID.MarshalText<encoding/json." +
+			"marshalerEncoder<encoding/json.(*Encoder).Encode<shop.buy" + http, "serialisation+ encoding/hex.Encode"},
+		{"an encoder writes bytes", "encoding/base64.(*Encoding).Encode<encoding/json.encodeByteSlice<shop.buy" + http,
+			"serialisation+ encoding/base64.(*Encoding).Encode"},
+		{"an encoder writes a time for gRPC", "time.Time.MarshalText<encoding/json.Marshal<shop.(*Server).Buy" + grpc,
+			"your handlers+ shop.(*Server).Buy"},
+		{"a handler writes for its database", "go.mongodb.org/mongo-driver/v2/bson.Marshal<shop.buy" + http,
+			"other sockets go.mongodb.org/mongo-driver/v2/bson.Marshal"},
+		{"a handler of ssh", "golang.org/x/crypto/ssh.Marshal<shop.buy" + http, "your handlers shop.buy"},
 		{"an encoder alone", "encoding/json.Marshal", "everything else+ encoding/json.Marshal"},
 		{"an encoder reads from a socket",
 			"syscall.read<net.(*conn).Read<net/http.(*body).Read<encoding/json.(*Decoder).Decode<shop.buy" + http,
@@ -147,6 +176,30 @@ func TestWhoseWork(t *testing.T) {
 			"runtime.mallocgc<stats.count<google.golang.org/grpc/internal/transport.readFrame", "other stats.count"},
 
 		{"the scheduler", "runtime.futex<runtime.findRunnable<runtime.mcall", "scheduler and collector runtime.futex"},
+		{"the scheduler, with the end of a goroutine", "runtime.futex<runtime.mcall<runtime.goexit",
+			"scheduler and collector runtime.futex"},
+		{"the collector", "internal/runtime/gc/scan.ScanSpanPacked<runtime.gcDrain<runtime.gcBgMarkWorker<runtime.goexit",
+			"scheduler and collector internal/runtime/gc/scan.ScanSpanPacked"},
+		{"a stack that begins in a package of the runtime", "internal/runtime/syscall/linux.Syscall6",
+			"scheduler and collector internal/runtime/syscall/linux.Syscall6"},
+		{"the collector empties pools", "sync.poolCleanup<runtime.clearpools<runtime.gcStart<runtime.mallocgc",
+			"scheduler and collector sync.poolCleanup"},
+		{"a timer", "time.sendTime<runtime.(*timer).unlockAndRun<runtime.findRunnable<runtime.mcall",
+			"scheduler and collector time.sendTime"},
+		{"a closure of the runtime, as Go 1.27 names it", "runtime.ready<_.goready.func1",
+			"scheduler and collector runtime.ready"},
+		{"assembly and C alone", "gogo", "scheduler and collector gogo"},
+		{"C and the runtime", "runtime.futex<runtime.mstart<start_thread", "scheduler and collector runtime.futex"},
+		{"goroutines of a hash, which a handler waits for",
+			"golang.org/x/crypto/argon2.blamkaSSE4<golang.org/x/crypto/argon2.processBlocks.func1<runtime.goexit",
+			"everything else golang.org/x/crypto/argon2.processBlocks.func1"},
+		{"of a compressor", "runtime.memmove<github.com/klauspost/compress/zstd.(*Encoder).nextBlock.func1.2",
+			"everything else github.com/klauspost/compress/zstd.(*Encoder).nextBlock.func1.2"},
+		{"of the standard library", "runtime.futex<os/signal.signal_recv<os/signal.loop", "everything else os/signal.loop"},
+		{"of an encoder", "runtime.mallocgc<encoding/xml.(*Decoder).Token<golang.org/x/sync/errgroup.(*Group).Go.func1",
+			"everything else+ runtime.mallocgc"},
+		{"of a library that calls the service", "shop.load<golang.org/x/sync/errgroup.(*Group).Go.func1<runtime.goexit",
+			"everything else shop.load"},
 		{"C", "ZSTD_compress<runtime.cgocall<zstd.Compress<shop.job", "everything else zstd.Compress"},
 		{"a job", "runtime.mallocgc<sort.Slice<shop.nightly[go.shape.int]", "everything else shop.nightly"},
 		{"the profiler", "runtime/pprof.profileWriter", "everything else runtime/pprof.profileWriter"},
@@ -190,19 +243,147 @@ github.com/go-ldap/ldap/v3.(*Conn).Search net/smtp.(*Client).Data`) {
 	}
 }
 
+// A service of somebody who also has clients of stores, or helpers, is a service like any other.
+func TestServicesOfVendors(t *testing.T) {
+	const http = "<net/http.HandlerFunc.ServeHTTP<net/http.(*conn).serve"
+	for module := range strings.FieldsSeq(`
+example.com/mysvc github.com/elastic/mysvc github.com/elastic/apm-server github.com/aws/mysvc github.com/redis/mysvc
+github.com/ClickHouse/mysvc github.com/scylladb/mysvc github.com/valkey-io/mysvc github.com/jackc/mysvc
+github.com/opensearch-project/mysvc cloud.google.com/go/mysvc gorm.io/mysvc github.com/go-ldap/mysvc
+github.com/minio/minio github.com/nats-io/nats-server/v2 github.com/segmentio/kafka-gopher github.com/gocql/gocqlsvc
+go.mongodb.org/mysvc github.com/Azure/mysvc github.com/apache/mysvc github.com/quic-go/mysvc
+github.com/valyala/fasthttpsvc github.com/cloudwego/netpollsvc github.com/cloudwego/mysvc golang.org/x/pkgsite golang.org/x/build`) {
+		for sample, want := range map[string]string{
+			"runtime.memmove<" + module + "/shop.tax<" + module + "/shop.Buy" + http: Handlers,
+			"encoding/json.(*Encoder).Encode<" + module + "/shop.Buy" + http:         "serialisation",
+			"runtime.memmove<" + module + "/shop.nightly":                            "everything else",
+		} {
+			s, err := Of("", testkit.Profile(nil, " "+sample, " runtime.mcall"))
+			require.NoError(t, err)
+			require.Equal(t, want, s.Parts[0].Layer, sample)
+		}
+	}
+}
+
+// A function's file tells whether it is of the main module, whatever owners.txt says of its name.
+func TestFilesTell(t *testing.T) {
+	const (
+		gopath = "/go/pkg/mod/"
+		goroot = "/usr/local/go/src/"
+		taxes  = "github.com/redis/go-redis/v9/shop.tax"
+	)
+	for _, c := range []struct{ why, goroot, function, file, want string }{
+		{"no file", "", taxes, "", "other sockets"},
+		{"in a clone", goroot, taxes, "/home/ann/go-redis/shop/tax.go", Handlers},
+		{"below GOPATH", goroot, taxes, "/go/src/github.com/redis/go-redis/shop/tax.go", Handlers},
+		{"with a Go that a go.mod chose", gopath + "golang.org/toolchain@v0.0.1-go1.27.4.linux-amd64/src/", taxes,
+			"/home/ann/go-redis/shop/tax.go", Handlers},
+		{"on Windows", "C:/Program Files/Go/src/", taxes, "C:/Users/ann/go-redis/shop/tax.go", Handlers},
+		{"with -trimpath", "", taxes, "github.com/redis/go-redis/v9/shop/tax.go", Handlers},
+		{"a library", goroot, taxes, gopath + "github.com/redis/go-redis/v9@v9.7.0/shop/tax.go", "other sockets"},
+		{"a library with -trimpath", "", taxes, "github.com/redis/go-redis/v9@v9.7.0/shop/tax.go", "other sockets"},
+		{"a library at a commit", "", taxes, "github.com/redis/go-redis/v9@v9.0.0-20260101000000-0123456789ab/shop/tax.go",
+			"other sockets"},
+		{"a copy of a library", goroot, taxes, "/home/ann/shop/vendor/github.com/redis/go-redis/v9/shop/tax.go",
+			"other sockets"},
+		{"a library, built by Bazel", "GOROOT/src/", taxes, "external/com_github_redis_go_redis_v9/shop/tax.go",
+			"other sockets"},
+		{"code that cgo makes of a library", goroot, "github.com/mattn/go-sqlite3._Cfunc_sqlite3_step", "_cgo_gotypes.go",
+			"other sockets"},
+		{"a helper's name", goroot, "golang.org/x/text/shop.tax", "/home/ann/text/shop/tax.go", Handlers},
+		{"a helper", goroot, "golang.org/x/text/shop.tax", gopath + "golang.org/x/text@v0.30.0/shop/tax.go",
+			"HTTP framing and headers"},
+		{"an RPC library's name", goroot, "google.golang.org/grpc/internal/shop.tax", "/home/ann/grpc-go/shop/tax.go",
+			Handlers},
+		{"a name like those of Go's packages, with -trimpath", "", "image/shop.tax", "image/shop/tax.go",
+			"HTTP framing and headers"},
+		{"a message's method", goroot, "github.com/redis/go-redis/v9/shop.(*Buy).MarshalJSON", "/home/ann/shop/buy.go",
+			"serialisation"},
+	} {
+		p := testkit.Profile(nil, " runtime.memmove<"+c.function+"<net/http.HandlerFunc.ServeHTTP<net/http.(*conn).serve",
+			" runtime.mcall")
+		if c.file != "" {
+			for _, f := range p.Function {
+				f.Filename = c.goroot + packageOf(f.Name) + "/x.go"
+			}
+			p.Function[1].Filename = c.file
+		}
+		s, err := Of("", p)
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.Parts[0].Layer, c.why)
+	}
+}
+
+// Files tell nothing where an RPC library lies beside the service, nor of a package with files in both places.
+func TestFilesThatTellNothing(t *testing.T) {
+	const client = "github.com/redis/go-redis/v9.(*Client).Process"
+	for why, files := range map[string]map[string]string{
+		"everything is in one folder": {"google.golang.org/grpc": "/src/grpc/server.go",
+			"github.com/redis/go-redis/v9": "/src/redis/redis.go", "shop": "/src/shop/shop.go"},
+		"a //line of a generator": {"google.golang.org/grpc": "/go/pkg/mod/google.golang.org/grpc@v1.85.0/server.go",
+			client: "/home/bob/redis.rl", "github.com/redis/go-redis/v9": "/go/pkg/mod/github.com/redis/go-redis/v9@v9.7.0/x.go",
+			"shop": "/src/shop/shop.go"},
+	} {
+		const handler = "<shop.(*Server).Buy<google.golang.org/grpc.(*Server).processUnaryRPC"
+		p := testkit.Profile(nil, " "+client+handler, " github.com/redis/go-redis/v9.(*baseClient).process"+handler,
+			" runtime.mcall")
+		for _, f := range p.Function {
+			f.Filename = cmp.Or(files[f.Name], files[packageOf(f.Name)], "/usr/local/go/src/"+packageOf(f.Name)+"/x.go")
+		}
+		s, err := Of("", p)
+		require.NoError(t, err)
+		require.Equal(t, "other sockets", s.Parts[0].Layer, why)
+		require.Equal(t, "other sockets", s.Parts[1].Layer, why)
+	}
+}
+
+// The scheduler's and the collector's stacks begin in the runtime, in profiles of both releases of Go.
+func TestNobodysBeginsInTheRuntime(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.pprof")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 5)
+	for _, file := range files {
+		p, err := layers.ReadFile(file)
+		require.NoError(t, err)
+		layers.Legible(p)
+		of, _ := owned(p)
+		nobodys := 0
+		for _, sample := range p.Sample {
+			if of(sample).Layer != Nobodys {
+				continue
+			}
+			nobodys++
+			begins := new(profile.Function) // none of a stack of the kernel's, or of C
+			for _, location := range sample.Location {
+				for _, line := range location.Line {
+					begins = line.Function
+				}
+			}
+			require.True(t, strings.HasPrefix(begins.Name, "runtime.") || !strings.Contains(begins.Name, ".") ||
+				strings.Contains(begins.Filename, "/src/runtime/"), "%s: %s", file, begins.Name)
+		}
+		require.Positive(t, nobodys, file)
+	}
+}
+
 // Methods that generators give to messages are encoders, whoever calls them.
 func TestMethodsOfMessagesEncode(t *testing.T) {
 	const serve = "<google.golang.org/grpc.(*Server).processUnaryRPC<google.golang.org/grpc.(*Server).handleStream"
 	for _, name := range []string{"Marshal", "Unmarshal", "MarshalJSON", "MarshalVT", "UnmarshalVT", "SizeVT",
+		"MarshalTo", "MarshalToSizedBuffer", "MarshalVTStrict", "UnmarshalVTUnsafe", "MarshalJSONPB", "MarshalJSONTo",
+		"UnmarshalJSONFrom", "MarshalEasyJSON", "UnmarshalJSONObject", "MarshalXML", "UnmarshalCBOR", "MarshalAppend",
 		"MarshalToSizedBufferVT", "MarshalMsg", "UnmarshalMsg", "EncodeMsg", "DecodeMsg", "Msgsize", "FastRead", "FastWrite",
 		"FastWriteNocopy", "BLength"} {
 		s, err := Of("", testkit.Profile(nil, " shop.(*Buy)."+name+serve, " runtime.mcall"))
 		require.NoError(t, err)
 		require.Equal(t, "serialisation", s.Parts[0].Layer, name)
 	}
-	s, err := Of("", testkit.Profile(nil, " shop.(*Buy).Marshaler"+serve, " runtime.mcall"))
-	require.NoError(t, err)
-	require.Equal(t, "your handlers", s.Parts[0].Layer, "no encoder")
+	for _, name := range []string{"Marshaler", "MarshalText", "UnmarshalText", "MarshalBinary", "UnmarshalBinary",
+		"AppendText", "MarshalLogObject", "MarshalZerologObject", "UnmarshalParam", "UnmarshalFlag", "MarshalPrivateKey"} {
+		s, err := Of("", testkit.Profile(nil, " shop.(*Buy)."+name+serve, " runtime.mcall"))
+		require.NoError(t, err)
+		require.Equal(t, "your handlers", s.Parts[0].Layer, name)
+	}
 }
 
 // Of a library that nobody has seen call a handler, the profile says so, and the samples are RPCs.

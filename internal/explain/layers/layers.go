@@ -304,6 +304,27 @@ func unit(name string) time.Duration {
 	return 0
 }
 
+// kind is what a profile that isn't of CPU is of, by its values: Go's, or those of fgprof. Profiles of mutexes and of
+// blocking have the same ones.
+func kind(p *profile.Profile) string {
+	var values []string
+	for _, t := range p.SampleType {
+		values = append(values, Plain(t.Type))
+	}
+	timed := values
+	if p.PeriodType != nil {
+		timed = append(slices.Clone(values), p.PeriodType.Type)
+	}
+	for value, of := range map[string]string{"inuse_space": "the heap", "alloc_space": "the heap",
+		"goroutine": "goroutines", "contentions": "mutexes or blocking", "threadcreate": "threads",
+		"time": "the time that passes", "wall": "the time that passes"} {
+		if slices.Contains(timed, value) {
+			return fmt.Sprintf("one of %s (%s)", of, strings.Join(values, ", "))
+		}
+	}
+	return "one of " + strings.Join(values, ", ")
+}
+
 // cpuOf returns what tells how many samples of a CPU profile a line of it stands for, and how much CPU time. A profile
 // that has one of the two values has the other by its period, which is that of Go's profiler unless the profile tells.
 func cpuOf(p *profile.Profile) (amounts func(*profile.Sample) (int64, time.Duration), err error) {
@@ -324,7 +345,7 @@ func cpuOf(p *profile.Profile) (amounts func(*profile.Sample) (int64, time.Durat
 	}
 	switch {
 	case value < 0 && (count < 0 || !ofCPU || len(p.SampleType) > 1): // fgprof counts samples of the time that passes
-		return nil, errors.New("it is no CPU profile")
+		return nil, fmt.Errorf("it is no CPU profile, but %s: take the one of /debug/pprof/profile", kind(p))
 	case value < 0:
 		return func(s *profile.Sample) (int64, time.Duration) {
 			return s.Value[count], time.Duration(s.Value[count]) * period

@@ -104,8 +104,6 @@ func TestBadProfiles(t *testing.T) {
 		return b.Bytes()
 	}
 	bomb := zipped(make([]byte, 4*most)) // of some kB
-	var heap bytes.Buffer
-	require.NoError(t, pprof.Lookup("heap").WriteTo(&heap, 0))
 	own := []string{"rpcbench: 3 calls of BenchmarkX"}
 	less := testkit.Profile(own, " runtime.mcall")
 	less.Scale(-1)
@@ -136,14 +134,13 @@ func TestBadProfiles(t *testing.T) {
 		filepath.Join(dir, "missing"):                             "no such file",
 		file("truncated", good[:len(good)/2]):                     "is no whole profile",
 		file("text", []byte("ns/op")):                             "is no whole profile",
-		file("heap", heap.Bytes()):                                "it is no CPU profile",
 		file("nothing", nil):                                      "is no whole profile",
 		file("stripped", made(own, " <", " <", " runtime.mcall")): "no function names: add them with go tool pprof",
 		file("service", made(nil, " shop.tax<runtime.goexit")):    "it is the profile of a service",
 		file("difference", difference.Bytes()):                    "it is a difference of two profiles: give one",
 		file("empty", made(own)):                                  "the profile has no samples: a longer one",
 		file("bomb", bomb):                                        "for less time, or merge fewer: go tool pprof -proto",
-		file("wall", passing.Bytes()):                             "it is no CPU profile",
+		file("wall", passing.Bytes()):                             "it is no CPU profile, but one of the time that passes (",
 		file("bomb in bomb", zipped(bomb)):                        "is no whole profile",
 		file("unlabelled", made(own, " net.(*conn).Read<main.y")): "no sample has the label side",
 	} {
@@ -153,6 +150,28 @@ func TestBadProfiles(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 		require.Less(t, bytes, uint64(8*most), "bytes allocated for %s", path)
 	}
+}
+
+// A profile of something else is named, and which one to take.
+func TestOtherKinds(t *testing.T) {
+	const (
+		heap    = "one of the heap (alloc_objects, alloc_space, inuse_objects, inuse_space)"
+		waiting = "one of mutexes or blocking (contentions, delay)"
+	)
+	for name, want := range map[string]string{"heap": heap, "allocs": heap, "mutex": waiting, "block": waiting,
+		"goroutine": "one of goroutines (goroutine)", "threadcreate": "one of threads (threadcreate)",
+	} {
+		var b bytes.Buffer
+		require.NoError(t, pprof.Lookup(name).WriteTo(&b, 0))
+		p, err := profile.Parse(&b)
+		require.NoError(t, err)
+		_, err = Of(p)
+		require.EqualError(t, err, "it is no CPU profile, but "+want+": take the one of /debug/pprof/profile")
+	}
+	other := testkit.Profile(nil, " shop.tax")
+	other.SampleType = []*profile.ValueType{{Type: "co\x1bws", Unit: "count"}, {Type: "milk", Unit: "litres"}}
+	_, err := Of(other)
+	require.ErrorContains(t, err, "it is no CPU profile, but one of co?ws, milk: ")
 }
 
 // Other profilers than Go's write one of the two values that a CPU profile has, and go tool pprof reads them.
@@ -173,7 +192,7 @@ func TestOneValue(t *testing.T) {
 			"7 samples, 70ms"},
 		{"microseconds alone", 1, "microseconds", nil, 0, "7 samples, 70ms"},
 		{"samples alone, of time that passes", 0, "", &profile.ValueType{Type: "wall", Unit: "nanoseconds"}, 10e6,
-			"it is no CPU profile"},
+			"it is no CPU profile, but one of the time that passes (samples): take the one of /debug/pprof/profile"},
 	} {
 		p := testkit.Profile(nil, stacks...)
 		p.SampleType = p.SampleType[test.kept : test.kept+1]
