@@ -252,7 +252,8 @@ github.com/ClickHouse/mysvc github.com/scylladb/mysvc github.com/valkey-io/mysvc
 github.com/opensearch-project/mysvc cloud.google.com/go/mysvc gorm.io/mysvc github.com/go-ldap/mysvc
 github.com/minio/minio github.com/nats-io/nats-server/v2 github.com/segmentio/kafka-gopher github.com/gocql/gocqlsvc
 go.mongodb.org/mysvc github.com/Azure/mysvc github.com/apache/mysvc github.com/quic-go/mysvc
-github.com/valyala/fasthttpsvc github.com/cloudwego/netpollsvc github.com/cloudwego/mysvc golang.org/x/pkgsite golang.org/x/build`) {
+github.com/valyala/fasthttpsvc github.com/cloudwego/netpollsvc github.com/cloudwego/mysvc golang.org/x/build
+golang.org/x/pkgsite`) {
 		for sample, want := range map[string]string{
 			"runtime.memmove<" + module + "/shop.tax<" + module + "/shop.Buy" + http: Handlers,
 			"encoding/json.(*Encoder).Encode<" + module + "/shop.Buy" + http:         "serialisation",
