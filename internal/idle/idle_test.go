@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +47,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// known are the stacks of children: real ones, and rawtcp that keeps so many bytes more for each connection.
+// known are the stacks of children: real ones, those that say whether a connection is wrapped, and some that keep so many
+// bytes more for each connection. Of grpcprotobuf that is nothing but a wrapper.
 func known() []rpcbench.Stack {
 	failing := rawtcp.New()
 	failing.Name = "failing"
@@ -56,12 +58,38 @@ func known() []rpcbench.Stack {
 		config.Wait = 0
 		return httpjson.New().Server(config)
 	}
-	return []rpcbench.Stack{hasty, httpjson.New(), grpcprotobuf.New(), keeping("none", 0, 0),
-		keeping("server", 3<<16, 0), keeping("client", 0, 3<<16), failing}
+	return []rpcbench.Stack{hasty, httpjson.New(), grpcprotobuf.New(), bare(httpjson.New()), bare(grpcprotobuf.New()),
+		keeping(rawtcp.New(), "none", 0, 0), keeping(rawtcp.New(), "server", 3<<16, 0),
+		keeping(rawtcp.New(), "client", 0, 3<<16), keeping(grpcprotobuf.New(), "wrapped", 0, 0), failing}
 }
 
-func keeping(name string, server, client int) rpcbench.Stack {
-	stack := testkit.WithServer(rawtcp.New(), func(s rpcbench.Server) rpcbench.Server {
+// bare is a stack that fails if a connection that it is given is not package net's own.
+func bare(stack rpcbench.Stack) rpcbench.Stack {
+	stack.Name += ".bare"
+	stack = testkit.WithServer(stack, func(s rpcbench.Server) rpcbench.Server {
+		return testkit.Server{Server: s, OnServe: func(ln net.Listener) error { return s.Serve(bareListener{ln}) }}
+	})
+	return testkit.Dialling(stack, func(config *rpcbench.ClientConfig) {
+		dial := config.DialContext
+		config.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return isBare(dial(ctx, network, addr))
+		}
+	})
+}
+
+type bareListener struct{ net.Listener }
+
+func (l bareListener) Accept() (net.Conn, error) { return isBare(l.Listener.Accept()) }
+
+func isBare(conn net.Conn, err error) (net.Conn, error) {
+	if _, is := conn.(*net.TCPConn); !is && err == nil {
+		return nil, errors.Join(fmt.Errorf("the connection is wrapped: %T", conn), conn.Close())
+	}
+	return conn, err
+}
+
+func keeping(stack rpcbench.Stack, name string, server, client int) rpcbench.Stack {
+	stack = testkit.WithServer(stack, func(s rpcbench.Server) rpcbench.Server {
 		return testkit.Server{Server: s, OnServe: func(ln net.Listener) error { return s.Serve(&keeper{ln, server}) }}
 	})
 	stack.Name = name
@@ -92,20 +120,52 @@ type kept struct {
 // TestKnownMemory: what a stack keeps for each connection is the slope of its side, and of no other.
 func TestKnownMemory(t *testing.T) {
 	const number, tolerance = 100, 300 // bytes: what else a process keeps varies by some kilobytes
-	heaps := func(name string) (each [2]float64) {
-		one, err := Plan{Number: number}.pair(t.Context(), part{Connections, false}, Arm{Contestant: plan.Of(name)})
-		require.NoError(t, err)
-		made := Plan{Number: number, Arms: []Arm{{Contestant: plan.Of(name)}}}
-		for i, r := range made.rows(part{}, name, []pair{one}, nil) {
-			each[i] = r.Figures[heap].Mean
-		}
-		return each
-	}
-	none, server, client := heaps("none"), heaps("server"), heaps("client")
+	none, server, client := heaps(t, number, "none"), heaps(t, number, "server"), heaps(t, number, "client")
 	require.InDelta(t, 3<<16, server[0]-none[0], tolerance)
 	require.InDelta(t, 0, server[1]-none[1], tolerance)
 	require.InDelta(t, 0, client[0]-none[0], tolerance)
 	require.InDelta(t, 3<<16, client[1]-none[1], tolerance)
+}
+
+// heaps are what each of so many connections of a stack keeps on the heap of a server, and of a client.
+func heaps(t *testing.T, number int, name string) (each [2]float64) {
+	t.Helper()
+	made := Plan{Number: number, Arms: []Arm{{Contestant: plan.Of(name)}}}
+	one, err := made.pair(t.Context(), part{Connections, false}, made.Arms[0])
+	require.NoError(t, err)
+	for i, r := range made.rows(part{}, name, []pair{one}, nil) {
+		each[i] = r.Figures[heap].Mean
+	}
+	return each
+}
+
+// TestConnectionsAreBare: a library may read a connection of package net in another way than a wrapped one. Nothing
+// wraps those of clients and servers, whatever they hold.
+func TestConnectionsAreBare(t *testing.T) {
+	for _, part := range parts() {
+		for _, name := range []string{"httpjson.bare", "grpcprotobuf.bare"} {
+			_, err := Plan{Number: least}.pair(t.Context(), part, Arm{plan.Of(name), oneP})
+			if part.State == Streams && name == "httpjson.bare" {
+				require.ErrorIs(t, err, errors.ErrUnsupported)
+				continue
+			}
+			require.NoError(t, err, "%s, %s", part, name)
+		}
+	}
+}
+
+// TestWrappersTakeBuffers: grpc-go gives the buffer that it reads into back only where a connection is bare. The one of
+// an idle connection is in no figure, and would be with a wrapper, on each side.
+func TestWrappersTakeBuffers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("grpc-go keeps the buffer")
+	}
+	const number, buffer, tolerance = 100, 32 << 10, 2 << 10 // bytes
+	bare, wrapped := heaps(t, number, "grpcprotobuf"), heaps(t, number, "wrapped")
+	for i, side := range sides {
+		t.Logf("%s: %.0f and %.0f bytes", side, bare[i], wrapped[i])
+		require.InDelta(t, buffer, wrapped[i]-bare[i], tolerance, side)
+	}
 }
 
 // oneP is this program where it collects without two Ps that spin: where what is held is not compared to a byte.
