@@ -51,6 +51,7 @@ func Example() {
 // Time prepared calls in a benchmark of your own. This would be func BenchmarkMine(b *testing.B).
 func ExampleStart_benchmark() {
 	_ = func(b *testing.B) {
+		stacktest.Procs(b) // or the first row of -cpu 1,4 would have the last GOMAXPROCS of the list
 		fixture, err := rpcbench.Start(b.Context(), httpjson.New(), rpcbench.Config{})
 		if err != nil {
 			b.Fatal(err)

@@ -55,6 +55,7 @@ func BenchmarkPs(b *testing.B) {
 func TestRowsHaveThePsOfTheirLabel(t *testing.T) {
 	for _, c := range []struct{ why, list, count, plain string }{
 		{"each twice", "2,1", "2", ""}, {"one after another", "1,2,1", "1", ""},
+		{"more than many a machine has, each twice", "1,4", "2", ""},
 		{"a plain benchmark without a TestMain", "2,1", "1", "1"},
 	} {
 		t.Run(c.why, func(t *testing.T) {

@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// known are the stacks of children: real ones, those that say whether a connection is wrapped, and some that keep so many
-// bytes more for each connection. Of grpcprotobuf that is nothing but a wrapper.
+// known are the stacks of children: real ones, those that fail if a connection is wrapped, and some that keep so many
+// bytes more for each connection. Of grpcprotobuf that is a wrapper and nothing else.
 func known() []rpcbench.Stack {
 	failing := rawtcp.New()
 	failing.Name = "failing"
