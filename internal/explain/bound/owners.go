@@ -84,8 +84,8 @@ var ownersText string
 // write a value those count that generators give to messages. MarshalText, MarshalBinary, MarshalLogObject and the like
 // are of IDs, times, decimals and logs, which handlers write and parse for themselves: below an encoder they encode.
 var (
-	encodes = regexp.MustCompile(`\.(Marsh|Unmarsh)al((JSON|EasyJSON|XML|CBOR|Msg|VT|To|From|Append|Proto)[A-Z]?\w*|` +
-		`Merge|Deterministic|Indent|Context|NoEscape|String|Write|Read)?$|` +
+	encodes = regexp.MustCompile(`\.(Marsh|Unmarsh)al((JSON|EasyJSON|XML|CBOR|Msg|Msgpack|VT|To|From|Append|Proto)` +
+		`([A-Z0-9]\w*)?|Merge|Deterministic|Indent|Context|NoEscape|String|Write|Read)?$|` +
 		`\.(EncodeMsg|DecodeMsg|SizeVT|Msgsize)$|` +
 		`\.(FastRead|FastWrite|FastWriteNocopy|BLength)$`) // of Kitex
 	dispatches = regexp.MustCompile(`(\._\w+_Handler|\)\.serve\w+(JSON|Protobuf))(\.func\d+|\.\d+)*$`)
@@ -129,21 +129,23 @@ func ofRuntime(f *profile.Function, trees map[string]bool) bool {
 // nor in a folder of a version or of copies. With -trimpath, files begin with the path of their package. Where the code
 // that calls handlers would be of such a package, a library is built like the service, and files tell nothing.
 func mainModule(p *profile.Profile, trees map[string]bool, whose layers.Rules) map[string]bool {
-	ofGo := func(file string) bool {
-		first, _, _ := strings.Cut(file, "/")
+	ofGo := func(of, file string) bool {
+		if first, _, _ := strings.Cut(of, "/"); len(trees) == 0 || trees[""] {
+			return !strings.Contains(first, ".")
+		}
 		for tree := range trees {
-			if tree != "" && strings.HasPrefix(file, tree) || tree == "" && !strings.Contains(first, ".") {
+			if strings.HasPrefix(file, tree) {
 				return true
 			}
 		}
-		return len(trees) == 0
+		return false
 	}
 	own, others := map[string]bool{}, map[string]bool{}
 	for _, f := range p.Function {
 		of := packageOf(layers.Name(f))
 		switch {
 		case !strings.Contains(f.Filename, "/"): // none, or of a generator
-		case elsewhere.MatchString(f.Filename) || ofGo(f.Filename):
+		case elsewhere.MatchString(f.Filename) || ofGo(of, f.Filename):
 			others[of] = true
 		default:
 			own[of] = true
