@@ -98,8 +98,12 @@ func (m *maker) answersTable(words []string) string {
 					of[name] = value
 				}
 			}
-			of.fill()
-			cells = append(cells, m.cell(t, of, &notes))
+			if err := try(func() {
+				of.fill()
+				cells = append(cells, m.cell(t, of, &notes))
+			}); err != nil {
+				fail("row %q, column %q: %w", row.label, column.label, err)
+			}
 		}
 		t.Add(cells...)
 	}

@@ -244,6 +244,7 @@ func (m *maker) keep(p *page, l *ledger, i int) error {
 			}
 			should.figures[i] = at.phrase.nth(i).write(v)
 		}); err != nil {
+			p.covered = append(p.covered, places...) // which needs no second problem
 			return fmt.Errorf("%s:%d: %q: %w (%s:%d)", p.name, p.line(places[i][0]), at.phrase, err, l.file, at.at)
 		}
 	}

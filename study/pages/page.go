@@ -145,7 +145,7 @@ func (p *page) escaped() (problems []error) {
 				}
 			}
 			if !p.covers(begin, end) {
-				problems = append(problems, fmt.Errorf("%s:%d: %q is in no ledger: add a line to %s", p.name, p.line(begin),
+				problems = append(problems, fmt.Errorf("%s:%d: %q is in no ledger: mend or add a line of %s", p.name, p.line(begin),
 					space.ReplaceAllString(text[begin:end], " "), ledgerOf(p.name)))
 			}
 			from = max(end, begin+1)

@@ -12,6 +12,7 @@ package pages
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -134,14 +135,17 @@ func (m *maker) make(name string) (problems []error) {
 	return problems
 }
 
-// Write writes all files, or none if a person has to mend something.
-func Write(root string) error {
+// Write writes all files and says what it changes, or writes none if a person has to mend something.
+func Write(root string, said io.Writer) error {
 	if err := Newest(root); err != nil {
 		return err
 	}
 	made := Make(root)
 	if made.Problems != nil {
 		return errors.Join(made.Problems...)
+	}
+	for _, stale := range made.Stale {
+		fmt.Fprintln(said, stale)
 	}
 	for name, text := range made.Files {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {

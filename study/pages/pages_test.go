@@ -2,6 +2,7 @@ package pages
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -177,10 +178,10 @@ func TestBadInput(t *testing.T) {
 		"an unknown setting of a table": {"<!-- table answers inn=x row a -->\n<!-- end -->\n", "",
 			`docs/page.md:1: no setting is called "inn"`},
 		"a setting of a table that isn't there": {
-			"<!-- table answers in=$x column a column b row c -->\n<!-- end -->\n", "", `docs/page.md:1: in=\$x needs x=`},
+			"<!-- table answers in=$x column a column b row c -->\n<!-- end -->\n", "", `docs/page.md:1: row "c", column "b": in=\$x needs x=`},
 		"a table of two machines": {
 			"<!-- table answers in=2026-11-23-mixed at=x stack=y of=CPU column a column b row c -->\n<!-- end -->\n", "",
-			"docs/page.md:1: .* are of two machines"},
+			"docs/page.md:1: row .* are of two machines"},
 		"a run of a terminal": {"<!-- terminal 2026-11-23-none -->\n<!-- end -->\n", "",
 			"docs/page.md:1: .* has no summary.json"},
 		"a picture that the page doesn't show": {
@@ -192,7 +193,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		root := pageOf(t, c.page, c.ledger+"\n")
 		before := files(t, root)
-		err := Write(root)
+		err := Write(root, io.Discard)
 		require.Error(t, err, reason)
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		require.Regexp(t, c.want, first, reason)
@@ -201,9 +202,9 @@ func TestBadInput(t *testing.T) {
 	}
 	root := pageOf(t, page, phrase+dear+"\n")
 	write(t, root, "study/figures/docs/gone.txt", phrase+dear+"\n")
-	require.EqualError(t, Write(root), "study/figures/docs/gone.txt:1: there is no page of this name")
+	require.EqualError(t, Write(root, io.Discard), "study/figures/docs/gone.txt:1: there is no page of this name")
 	write(t, root, ".ci/releases", runtime.Version()+"\ngo1.2.3\n")
-	require.ErrorContains(t, Write(root), "set GOTOOLCHAIN=go1.2.3")
+	require.ErrorContains(t, Write(root, io.Discard), "set GOTOOLCHAIN=go1.2.3")
 	write(t, root, leader, "# none\n")
 	require.ErrorContains(t, errors.Join(Make(root).Problems...), leader+":1: it has no line")
 }
@@ -218,7 +219,9 @@ func TestRewrites(t *testing.T) {
 	bare := regexp.MustCompile(`[{}]`)
 	root := pageOf(t, bare.ReplaceAllString(page, ""), "# of gRPC\n"+marked+sources+others)
 	require.ErrorContains(t, errors.Join(Make(root).Stale...), `docs/page.md:1: "uses 19% more CPU, and 51% less`)
-	require.NoError(t, Write(root))
+	said := new(strings.Builder)
+	require.NoError(t, Write(root, said))
+	require.Contains(t, said.String(), `should be "uses 20% more CPU`)
 	require.Empty(t, Make(root).Stale)
 	now := strings.NewReplacer("{19%}", "{20%}", "{51%}", "{50%}", "{0.61 (0.50–0.70)}", "{0.50 (0.45–0.55)}", "nothing",
 		"```text\nBenchmarkTuned/stack=a-2 1 5 ns/op 0.9104 x-ratio 0.8046 x-ratio-lo 1.2 x-ratio-hi\n```")
@@ -228,13 +231,14 @@ func TestRewrites(t *testing.T) {
 	text, err = os.ReadFile(filepath.Join(root, "study/figures/docs/page.txt"))
 	require.NoError(t, err)
 	require.Equal(t, "# of gRPC\n"+now.Replace(marked)+sources+others, string(text))
-	require.NoError(t, Write(root), "once more")
+	require.NoError(t, Write(root, io.Discard), "once more")
 
 	again(t, root, "quiet/workloads", "quiet/workloads", func(s *report.Summary) {
 		s.Answers[0].Time = of(0.8, 0.7, 0.9, verdict.Less)
 	})
 	before := files(t, root)
-	require.ErrorContains(t, Write(root), "it isn't always more: 0.80 (0.70–0.90), less (study/figures/docs/page.txt:2)")
+	require.EqualError(t, Write(root, io.Discard), `docs/page.md:1: "uses 20% more CPU, and 50% less for 2 kB. Twice 19% are `+
+		"not **0.50 (0.45–0.55)\": it isn't always more: 0.80 (0.70–0.90), less (study/figures/docs/page.txt:2)")
 	require.Equal(t, before, files(t, root), "a direction that turned")
 }
 

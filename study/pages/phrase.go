@@ -225,6 +225,8 @@ func (p stated) share(v value) string {
 		all = far(v)
 	case upTo:
 		all = far(v)
+	case v.figures != nil:
+		fail("it's a ratio, so the phrase needs less, lower, fewer, shorter or saves, or more, higher or longer")
 	default:
 		for _, share := range v.all {
 			all = append(all, 100*share)

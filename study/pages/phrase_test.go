@@ -34,6 +34,8 @@ func TestPhrases(t *testing.T) {
 		{"26% more CPU", less, "it isn't always more: 0.74 (0.70–0.78), less"},
 		{"26% more CPU", more, "26%"},
 		{"26% fewer calls", more, "it isn't always less"},
+		{"is 26% cheaper in CPU", less, "it's a ratio, so the phrase needs less"},
+		{"uses {26%}", less, "it's a ratio, so the phrase needs less"},
 		{"10% less", open, "no verdict says less: 0.90 (0.70–1.10), undecided"},
 		{"10 to 20% more", runs, "10 to 31%"},
 		{"10–20% more", runs, "10–31%"},

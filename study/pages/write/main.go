@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	if err := pages.Write("../.."); err != nil {
+	if err := pages.Write("../..", os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
