@@ -145,6 +145,8 @@ func (m *maker) cell(t *table.Table, of place, notes *cited) string {
 			return "–"
 		}
 		return as(of["as"], n, q.cell)
+	case of["over"] != "" && of["over"] != "runs":
+		fail("over=%s: a table has runs alone", of["over"])
 	case of["over"] != "":
 		return span(of["as"], q, m.alike(dir, of["at"], of["stack"], strings.Fields(of["also"])...))
 	}
@@ -154,6 +156,9 @@ func (m *maker) cell(t *table.Table, of place, notes *cited) string {
 // rowCell is what a row of a file has, or its quotient by another row or file. The two aren't paired.
 func (m *maker) rowCell(file string, of place, notes *cited) string {
 	if m.measured(of["of"], file)[of["at"]] == nil {
+		if len(m.measured("ns/op", file)[of["at"]]) == 0 {
+			fail("%s has no row %s", file, of["at"])
+		}
 		return "–"
 	}
 	v := m.sampled(file, of["at"], of["of"])
@@ -206,6 +211,8 @@ func whole(n float64) string { return written(n, 0) }
 // figure writes a ratio: with its interval and, where it decides nothing, a word; alone; or as a difference.
 func figure(t *table.Table, how string, c comparison, f verdict.Figure) string {
 	switch {
+	case !slices.Contains([]string{"", "ratio", "percent", "more"}, how):
+		fail("as=%s: a ratio is written as ratio, percent or more, or with its interval", how)
 	case f.Ratio == 0 || how == "ratio":
 		return table.Known(f.Ratio, table.Ratio(f.Ratio))
 	case (how == "percent" || how == "more") && !decides(f):
