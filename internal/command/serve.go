@@ -39,9 +39,6 @@ func serveCommand(p program, stdout io.Writer) shell.Command {
 				}
 				_, _, err := net.SplitHostPort(*addr)
 				switch {
-				case *addr == "":
-					return shell.Wrong(`serve: -addr "" names no host: leave -addr out for loopback, or name ` +
-						`0.0.0.0 for all interfaces`)
 				case err == nil || strings.ContainsAny(*addr, "[]"):
 					return shell.Wrong("serve: -addr %s: name a host without port and brackets, as 127.0.0.1 or ::1", *addr)
 				case *port >= 1<<16 || *port > 0 && *port+uint(len(served)) > 1<<16:

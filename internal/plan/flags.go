@@ -237,11 +237,8 @@ func (m *maker) one(f *flag.FlagSet, i int) (one workload.Planned, err error) {
 		one.Callers = cmp.Or(one.Callers, 100)
 	}
 	f.Visit(func(f *flag.Flag) {
-		switch {
-		case f.Name == "wait" && one.Wait == 0:
+		if f.Name == "wait" && one.Wait == 0 {
 			err = fmt.Errorf("-wait %v is no wait: give one, such as 1ms, or leave it out", one.Wait)
-		case titles[f.Name] != "" && f.Value.String() == "":
-			err = fmt.Errorf("-%s has no value: give one, or leave it out", f.Name)
 		}
 	})
 	if err != nil {

@@ -61,6 +61,9 @@ var invalid = regexp.MustCompile(`^invalid value ("(\d*).*") for flag -([\w-]+):
 
 // wrong is what is wrong with the flags that were typed.
 func (c Command) wrong(f *flag.FlagSet, err error) error {
+	if errors.As(err, new(WrongUse)) { // of ours, which says it all
+		return Wrong("%s: %w", c.Name, err)
+	}
 	_, unknown, _ := strings.Cut(err.Error(), "not defined: ")
 	if former := Former(c.Name + " " + unknown); former != nil {
 		return former
@@ -82,7 +85,8 @@ func (c Command) wrong(f *flag.FlagSet, err error) error {
 	return Wrong("%s: %w: %srpcbench %s -h shows its flags", c.Name, err, didYouMean(unknown, names), c.Name)
 }
 
-// parse takes flags before, between and behind other arguments. What follows -- is no flag, and - is standard input.
+// parse takes flags before, between and behind other arguments. What follows -- is no flag, and - is standard input. An
+// empty value is none: it's what a variable of a workflow leaves that isn't set, and would stand for a default.
 func parse(f *flag.FlagSet, args []string) error {
 	others := []string{"--"}
 	for len(args) > 0 {
@@ -95,6 +99,10 @@ func parse(f *flag.FlagSet, args []string) error {
 		default:
 			if hasValue(f, arg) {
 				n = min(2, len(args))
+			}
+			name, value, within := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
+			if f.Lookup(name) != nil && (within && value == "" || n == 2 && args[1] == "") {
+				return Wrong("-%s has no value: give one, or leave it out", name)
 			}
 			if err := f.Parse(args[:n]); err != nil {
 				return err
