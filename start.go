@@ -77,6 +77,7 @@ type local struct {
 	server   Server
 	served   chan struct{} // closed when Serve has returned
 	err      error         // of Serve; read after served
+	handled  *handled      // calls
 }
 
 const (
@@ -260,7 +261,9 @@ func (f *Fixture) serve(ctx context.Context, config *Config) (step string, err e
 		}
 		return "listen", err
 	}
-	f.local.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout, config.Wait})
+	f.local.handled = new(handled)
+	f.local.server, err = f.Stack.Server(ServerConfig{serverTLS, config.IdleTimeout, config.HeaderTimeout, config.Wait,
+		f.local.handled})
 	if f.local.server == nil && err == nil {
 		err = errors.New("Stack.Server returned no Server and no error")
 	}
@@ -390,6 +393,15 @@ func (f *Fixture) Accepted() int64 {
 		return f.dials.dialled.Load()
 	}
 	return f.local.listener.Accepted.Load()
+}
+
+// Handled returns how many calls the server has handled, those of Start included: as NewValidator's functions and
+// ServerConfig.CountAndWait count them. With Config.Remote it returns 0.
+func (f *Fixture) Handled() int64 {
+	if f.local.handled == nil {
+		return 0
+	}
+	return f.local.handled.Load()
 }
 
 // TLS returns the state of the client's newest TLS connection, and false without TLS.

@@ -94,8 +94,8 @@ func rules() map[string]string {
 }
 
 // NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
-// returned function's error is an *Error with the code CodeInvalid. For a valid user the function waits for
-// config.Wait, like a handler that asks a database. NewValidator panics unless T has exactly the fields of User, by
+// returned function's error is an *Error with the code CodeInvalid. The function counts the call as handled, see
+// Fixture.Handled. For a valid user it then waits for config.Wait, like a handler that asks a database. NewValidator panics unless T has exactly the fields of User, by
 // their json names, because validator/v10 would silently ignore a rule for a field that does not exist.
 func NewValidator[T any](config ServerConfig) func(*T) error {
 	byField, rest := map[string]string{}, rules()
@@ -112,15 +112,13 @@ func NewValidator[T any](config ServerConfig) func(*T) error {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(jsonName)
 	v.RegisterStructValidationMapRules(byField, new(T))
-	wait := config.Wait
 	return func(u *T) error {
 		err := v.Struct(u)
 		if err == nil {
-			if wait > 0 { // a comparison alone in most calls, and no call of Sleep
-				time.Sleep(wait)
-			}
+			config.CountAndWait()
 			return nil
 		}
+		config.handled.count()
 		fields, _ := errors.AsType[validator.ValidationErrors](err) // no other error, since u is a pointer to a struct
 		e := &Error{Code: CodeInvalid}
 		for _, f := range fields {

@@ -30,7 +30,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/testkit"
-	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
@@ -618,7 +617,7 @@ func TestFakesFail(t *testing.T) {
 			}), "late | NewValidator, and all handlers wait"},
 		{"a validation that ends", validatedBy(func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
 			return fromCall(rpcbench.NewValidator[rpcbench.User](config),
-				func(*rpcbench.User) error { binding.Wait(config.Wait); return nil })
+				func(*rpcbench.User) error { config.CountAndWait(); return nil })
 		}), "late | a user who breaks rules: want"},
 		{"a validation that ends for users it knows", validatedBy(
 			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
@@ -627,7 +626,7 @@ func TestFakesFail(t *testing.T) {
 					if u.Name == "" {
 						return validate(u)
 					}
-					binding.Wait(config.Wait)
+					config.CountAndWait()
 					return nil
 				})
 			}), "late | validates its user 0.0 times"},
@@ -1118,7 +1117,7 @@ func lateKnown() func([]byte) ([]byte, func([]byte)) {
 	known, later := answeredBefore(), after()
 	return func(request []byte) ([]byte, func([]byte)) {
 		if later() {
-			binding.Wait(time.Millisecond) // as handlers do
+			<-time.After(time.Millisecond) // as handlers do
 			return known(request)
 		}
 		return nil, func([]byte) {}

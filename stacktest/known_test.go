@@ -27,13 +27,14 @@ type ledger struct {
 }
 
 func (l *ledger) stack() rpcbench.Stack {
-	return clientOf(func(c rpcbench.Users) rpcbench.Client {
+	return uncrossed(func(c rpcbench.Users, handle func()) rpcbench.Client {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.clients = append(l.clients, map[string]int{})
 		calls := l.clients[len(l.clients)-1]
 		return testkit.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
 			return func(context.Context) error {
+				handle()
 				if l.cost != nil {
 					l.cost()
 				}

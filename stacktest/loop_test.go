@@ -39,12 +39,28 @@ func TestMain(m *testing.M) {
 
 // stub is the faultless fake with its Calls, but for those that connect the fixture, replaced.
 func stub(call func(n int64) error) rpcbench.Stack {
-	return named("stub", clientOf(func(c rpcbench.Users) rpcbench.Client {
+	return named("stub", uncrossed(func(c rpcbench.Users, handle func()) rpcbench.Client {
 		made := new(atomic.Int64)
 		return testkit.Around(c, func(rpcbench.User, rpcbench.Call) rpcbench.Call {
-			return func(context.Context) error { return call(made.Add(1)) }
+			return func(context.Context) error {
+				handle()
+				return call(made.Add(1))
+			}
 		})
 	}))
+}
+
+// uncrossed is the faultless fake with its client changed to one whose calls cross no connection. handle counts a call
+// as the server does.
+func uncrossed(change func(c rpcbench.Users, handle func()) rpcbench.Client) rpcbench.Stack {
+	var newest atomic.Pointer[rpcbench.ServerConfig]
+	s := clientOf(func(c rpcbench.Users) rpcbench.Client { return change(c, newest.Load().CountAndWait) })
+	server := s.Server
+	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
+		newest.Store(&config)
+		return server(config)
+	}
+	return s
 }
 
 func idle(int64) error { return nil }

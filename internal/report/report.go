@@ -111,6 +111,9 @@ type Counts struct {
 	Connections      int64   `json:"connections"`
 	ServerAllocs     float64 `json:"server_allocs,omitzero"` // of a server that has a process of its own
 	ServerAllocBytes float64 `json:"server_alloc_bytes,omitzero"`
+	ServerWrites     float64 `json:"server_writes,omitzero"`
+	ServerReads      float64 `json:"server_reads,omitzero"`
+	Handled          float64 `json:"handled,omitzero"` // by the server, of a call; 0 if it doesn't count
 }
 
 // The values of Leads: what somebody waits for, and what calls cost.

@@ -105,22 +105,32 @@ func (s Summary) Loads() *table.Table {
 // counted is what was counted of a stack.
 type counted struct {
 	does, stack string
+	apart       bool // the server had a process of its own
 	*Counts
 }
 
-// Counts is the table of bytes and allocations; nil if nothing was counted.
+// Counts is the table of bytes and allocations; nil if nothing was counted. Allocations are of both sides, so that rows
+// of one process and of two compare.
 func (s Summary) Counts() *table.Table {
 	var all []counted
 	for _, a := range s.Answers {
-		all = append(all, counted{a.Does, s.Base, a.BaseFacts}, counted{a.Does, a.Stack, a.Facts})
+		all = append(all, counted{a.Does, s.Base, a.Apart, a.BaseFacts}, counted{a.Does, a.Stack, a.Apart, a.Facts})
 	}
 	all = slices.DeleteFunc(all, func(c counted) bool { return c.Counts == nil })
-	server := func(of func(*Counts) float64) func(counted) string {
+	both := func(of func(*Counts) float64) func(counted) string {
 		return func(c counted) string {
-			if of(c.Counts) == 0 {
-				return "" // it shares the client's process
+			if c.apart && c.ServerAllocs == 0 {
+				return "" // in older results the client's alone are known
 			}
 			return table.Size(of(c.Counts))
+		}
+	}
+	server := func(of func(*Counts) float64, written func(float64) string) func(counted) string {
+		return func(c counted) string {
+			if of(c.Counts) == 0 {
+				return "" // it shares the client's process, or is older
+			}
+			return written(of(c.Counts))
 		}
 	}
 	return some(table.Fill(new(table.Table), all,
@@ -130,10 +140,13 @@ func (s Summary) Counts() *table.Table {
 		table.Figures("received, B", func(c counted) string { return table.Size(c.Received) }),
 		table.Figures("writes", func(c counted) string { return flight(c.Writes) }),
 		table.Figures("reads", func(c counted) string { return flight(c.Reads) }),
-		table.Figures("allocations", func(c counted) string { return table.Size(c.Allocs) }),
-		table.Figures("allocated, B", func(c counted) string { return table.Size(c.AllocBytes) }),
-		table.Figures("server's allocations", server(func(f *Counts) float64 { return f.ServerAllocs })),
-		table.Figures("allocated by the server, B", server(func(f *Counts) float64 { return f.ServerAllocBytes })),
+		table.Figures("server's writes", server(func(f *Counts) float64 { return f.ServerWrites }, flight)),
+		table.Figures("server's reads", server(func(f *Counts) float64 { return f.ServerReads }, flight)),
+		table.Figures("allocations", both(func(f *Counts) float64 { return f.Allocs + f.ServerAllocs })),
+		table.Figures("allocated, B", both(func(f *Counts) float64 { return f.AllocBytes + f.ServerAllocBytes })),
+		table.Figures("server's allocations", server(func(f *Counts) float64 { return f.ServerAllocs }, table.Size)),
+		table.Figures("allocated by the server, B",
+			server(func(f *Counts) float64 { return f.ServerAllocBytes }, table.Size)),
 		table.Figures("connections", func(c counted) string { return fmt.Sprint(c.Connections) })).Filled())
 }
 

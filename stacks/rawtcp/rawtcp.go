@@ -110,7 +110,7 @@ func malformed(err error) error {
 // serve returns a function that answers the requests of one connection, until the connection ends, is idle for too long
 // or carries anything else. Its deadlines are timers of the runtime, not system calls.
 func serve(config rpcbench.ServerConfig) func(net.Conn) {
-	service := pb.Service{Create: pb.API().NewService(config), Wait: config.Wait}
+	service := pb.Service{Create: pb.API().NewService(config), Config: &config}
 	idle, header := config.Limits()
 	return func(conn net.Conn) {
 		r := bufio.NewReader(conn)

@@ -102,7 +102,6 @@ func (a *Arm) start(ctx context.Context) error {
 	if err := o.Start(o.Warm); err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)
 	}
-	a.setup.Least = o.Least
 	return nil
 }
 
@@ -113,7 +112,7 @@ func (a *Arm) serve(ctx context.Context) (err error) {
 		return nil
 	}
 	defer a.does("the start of its server")()
-	s, err := a.workload.Serve(ctx, a.stack, &a.setup.Config)
+	s, err := a.workload.Serve(ctx, a.stack, &a.setup)
 	a.server.Store(s)
 	return err
 }

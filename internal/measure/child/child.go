@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
 
 // Report is what a child reports about itself, as a line of JSON.
@@ -26,6 +27,9 @@ type Report struct {
 	Accepted    int64  `json:"accepted"`              // connections, without the child's own
 	Bytes       uint64 `json:"bytes"`                 // allocated on the heap so far, freed or not
 	Allocs      uint64 `json:"allocs"`
+	Handled     int64  `json:"handled"`         // calls, those of its own start included
+	Writes      int64  `json:"writes,omitzero"` // to connections, and reads, of a server that counts them
+	Reads       int64  `json:"reads,omitzero"`
 }
 
 // ServerOnly starts a server of stack without a client, and checks that it answers one call.
@@ -48,6 +52,7 @@ type service struct {
 	TLS    bool          `json:"tls"`
 	Socket string        `json:"socket"` // its path; "" is TCP
 	Wait   time.Duration `json:"wait,omitzero"`
+	Counts bool          `json:"counts,omitzero"` // writes and reads
 }
 
 // Serving is the job of a child that serves a stack: the child's side of Start.
@@ -58,8 +63,12 @@ func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byt
 	if err != nil {
 		return err
 	}
-	f, err := ServerOnly(ctx, stack,
-		rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket, Wait: asked.Wait})
+	config := rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket, Wait: asked.Wait}
+	var wired tap.Counter
+	if asked.Counts {
+		config.WrapServer = wired.Wrap
+	}
+	f, err := ServerOnly(ctx, stack, config)
 	if err != nil {
 		return err
 	}
@@ -73,6 +82,7 @@ func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byt
 		r.Accepted = f.Accepted() - own
 		runtime.ReadMemStats(&memory) // runtime/metrics counts small objects late
 		r.Bytes, r.Allocs = memory.TotalAlloc, memory.Mallocs
+		r.Handled, r.Writes, r.Reads = f.Handled(), wired.Writes.Load(), wired.Reads.Load()
 		_ = reply(&r) // it fails if the parent has ended, and then lines end too
 	}
 	return closes(asked.Stack, f.Close)
@@ -90,10 +100,11 @@ type Server struct {
 }
 
 // Start starts this program as a child, which must call [Serve], to serve the stack of that name, or the one whose
-// server a crossed stack has. The child has the current GOMAXPROCS of this process. ctx bounds the start.
-func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config) (*Server, error) {
+// server a crossed stack has. The child has the current GOMAXPROCS of this process. With counts it counts what its
+// server writes and reads, which nothing does that is timed. ctx bounds the start.
+func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config, counts bool) (*Server, error) {
 	s, asked := &Server{}, service{Stack: cmp.Or(stack.CrossedFrom.Server, stack.Name), TLS: config.TLS,
-		Wait: config.Wait}
+		Wait: config.Wait, Counts: counts}
 	if config.Unix { // in a folder of this process, which outlives a child that is killed
 		folder, err := os.MkdirTemp("", "rpcbench")
 		if err != nil {

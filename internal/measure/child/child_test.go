@@ -113,7 +113,7 @@ func named(name string) rpcbench.Stack { return rpcbench.Stack{Name: name} }
 func start(t *testing.T, stack rpcbench.Stack, tls bool) *Server {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each child takes a second to end under the race detector
-	s, err := Start(t.Context(), stack, rpcbench.Config{TLS: tls})
+	s, err := Start(t.Context(), stack, rpcbench.Config{TLS: tls}, false)
 	require.NoError(t, err)
 	return s
 }
@@ -193,7 +193,7 @@ func TestProtocol(t *testing.T) {
 		t.Skip("the children are shell scripts")
 	}
 	const other = "its process speaks protocol %d, and this program 6: compare builds of one protocol"
-	const none = "its process names no protocol, and this program speaks 6: it is too old, " +
+	const none = "its process names no protocol, and this program speaks 7: it is too old, " +
 		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
 		{"a newer one", "echo 7; read line", fmt.Sprintf(other, 7)},
@@ -311,7 +311,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			s, err := Start(t.Context(), c.stack, rpcbench.Config{})
+			s, err := Start(t.Context(), c.stack, rpcbench.Config{}, false)
 			require.EqualError(t, err, c.want)
 			gone(t, s.process.cmd.Process.Pid)
 		})
@@ -321,7 +321,7 @@ func TestFailures(t *testing.T) {
 // TestCausesAreTold: the error of a child has the cause by which its parent decides, and no other.
 func TestCausesAreTold(t *testing.T) {
 	for _, name := range append(slices.Collect(maps.Keys(causes())), "noserver") {
-		_, err := Start(t.Context(), named(name), rpcbench.Config{})
+		_, err := Start(t.Context(), named(name), rpcbench.Config{}, false)
 		require.ErrorContains(t, err, "server process: "+name+": server: odd")
 		for of, cause := range causes() {
 			require.Equal(t, of == name, errors.Is(err, cause), "%s: %v", of, err)
@@ -355,7 +355,7 @@ func TestAChildThatDies(t *testing.T) {
 
 // parent has a server in a child, and waits to be killed.
 func parent() {
-	s, err := Start(context.Background(), named("httpjson"), rpcbench.Config{})
+	s, err := Start(context.Background(), named("httpjson"), rpcbench.Config{}, false)
 	fmt.Println(s.Addr, err)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -369,7 +369,7 @@ func TestStartIsCancelled(t *testing.T) {
 		hanging()
 		cancel()
 	}()
-	s, err := Start(ctx, named("hangs"), rpcbench.Config{})
+	s, err := Start(ctx, named("hangs"), rpcbench.Config{}, false)
 	require.EqualError(t, err, "server process: context canceled")
 	gone(t, s.process.cmd.Process.Pid)
 }
@@ -409,7 +409,7 @@ func (keepOpen) Close() error { return nil }
 // TestUnixSocketOfAChild: the child listens on a socket in a folder that goes with it, also if the child is killed.
 func TestUnixSocketOfAChild(t *testing.T) {
 	for _, killed := range []bool{false, true} {
-		s, err := Start(t.Context(), named("httpjson"), rpcbench.Config{Unix: true})
+		s, err := Start(t.Context(), named("httpjson"), rpcbench.Config{Unix: true}, false)
 		require.NoError(t, err)
 		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Remote: s.Addr})
 		require.NoError(t, err)

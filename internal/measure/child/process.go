@@ -28,7 +28,7 @@ import (
 
 // Protocol is the number of what a parent and its children tell each other. Raise it with each change of what a line
 // means or of what is measured by it. Else a build from before the change would measure something else by that name.
-const Protocol = 6
+const Protocol = 7
 
 // Variable stands in the environment of a child, and names its job. Builds that knew no Protocol looked for other
 // names, so a child of such a build measures nothing.
@@ -65,6 +65,7 @@ type Process struct {
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
+	reads  sync.Mutex // guards out and failed: a watchdog may end a child that is being asked
 	out    *json.Decoder
 	failed *failure // what the child has said last
 	stderr bytes.Buffer
@@ -138,12 +139,16 @@ func (p *Process) Ask(line string, to any) error {
 	defer time.AfterFunc(p.limit, func() { p.quit(fmt.Sprintf("its process gave no answer in %v", p.limit)) }).Stop()
 	_, _ = io.WriteString(p.in, line+"\n") // if it fails, so does reading
 	r := reply{Found: to}
+	p.reads.Lock()
 	err := p.out.Decode(&r)
+	if err == nil {
+		p.heard(r.Failed)
+	}
+	p.reads.Unlock()
 	switch {
 	case err == nil && r.Failed == nil:
 		return nil
 	case err == nil:
-		p.heard(r.Failed)
 		return p.End()
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed):
 		return cmp.Or(p.End(), errors.New("a child ended before its time"))
@@ -158,6 +163,8 @@ func (p *Process) end() error {
 	const most = 4 * limit // it may have three fixtures to close
 	defer time.AfterFunc(most, func() { p.quit(fmt.Sprintf("its process had not ended after %v", most)) }).Stop()
 	_ = p.in.Close()
+	p.reads.Lock()
+	defer p.reads.Unlock()
 	for r := (reply{}); p.out.Decode(&r) == nil; { // it may be amid a reply
 		p.heard(r.Failed)
 	}

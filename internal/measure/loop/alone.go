@@ -16,6 +16,7 @@ type OneCaller struct {
 	latency *Recorder
 	timed   bool          // calls count
 	last    time.Time     // when the call before ended
+	failed  error         // of a call
 	ran     time.Duration // from the beginning of Run until its last call ended
 }
 
@@ -27,6 +28,9 @@ func (a *OneCaller) Call() error {
 		a.next = 0
 	}
 	err := call(context.Background())
+	if err != nil {
+		a.failed = err
+	}
 	if a.timed {
 		now := time.Now()
 		a.latency.Record(now.Sub(a.last))
@@ -92,7 +96,7 @@ func (a *OneCaller) until(ctx context.Context, length time.Duration) (took time.
 }
 
 // Finish implements [Loop]. Nothing of this caller is running between calls.
-func (a *OneCaller) Finish() error { return nil }
+func (a *OneCaller) Finish() error { return a.failed }
 
 // Begun implements [Loop].
 func (a *OneCaller) Begun() int64 { return a.begun.Load() }

@@ -29,6 +29,15 @@ type Facts struct {
 	// Of a server that has a process of its own; 0 in results that are older than these names.
 	ServerAllocs     float64 `json:"server_allocs,omitzero"`
 	ServerAllocBytes float64 `json:"server_alloc_bytes,omitzero"`
+
+	// Of the server to its connections, wherever it is; 0 in results that are older than these names. Its bytes are the
+	// client's, the other way round.
+	ServerWrites float64 `json:"server_writes,omitzero"`
+	ServerReads  float64 `json:"server_reads,omitzero"`
+
+	// Handled is how many calls the server handled for each that was made. It is 0 if the server counts none, and in
+	// older results.
+	Handled float64 `json:"handled,omitzero"`
 }
 
 const (
@@ -42,7 +51,8 @@ func (w Workload) CountCalls(ctx context.Context, stack rpcbench.Stack, calls in
 	const longest = 2 * time.Second
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, environ.Procs())))
 	var wired tap.Counter
-	o, err := w.Open(ctx, stack, Setup{Config: rpcbench.Config{WrapClient: wired.Wrap}, Starts: int(calls), Seed: 1})
+	o, err := w.Open(ctx, stack,
+		Setup{Config: rpcbench.Config{WrapClient: wired.Wrap}, Starts: int(calls), Seed: 1, Counts: true})
 	if err != nil {
 		return f, err
 	}
@@ -78,18 +88,20 @@ func (w Workload) CountCalls(ctx context.Context, stack rpcbench.Stack, calls in
 		f.Writes, f.Reads = float64(wired.Writes.Load()-writes)/n, float64(wired.Reads.Load()-reads)/n
 		f.Allocs, f.AllocBytes = float64(allocs)/n, float64(bytes)/n
 		f.ServerAllocs, f.ServerAllocBytes = float64(after.Allocs-before.Allocs)/n, float64(after.Bytes-before.Bytes)/n
-		return ctx.Err()
+		f.ServerWrites, f.ServerReads = float64(after.Writes-before.Writes)/n, float64(after.Reads-before.Reads)/n
+		f.Handled = float64(after.Handled-before.Handled) / n
+		if err := ctx.Err(); err != nil || o.counts(after.Handled-before.Handled) {
+			return err // and if it didn't handle them all, Close says so
+		}
+		return o.carriesNone(f.Calls, wired.Sent.Load()+wired.Received.Load()-sent-received)
 	})
 	return f, err
 }
 
-// reported is what a server with a process of its own reports. It fails if that server has accepted other connections
-// than its client opened: those of a client that dials by itself would be in no figure. A client that reconnects may
-// give up a dial, and one side may know of a connection a little later than the other.
-func (o *Open) reported() (r child.Report, err error) {
-	if o.Server == nil {
-		return r, nil
-	}
+// accepted is what a server with a process of its own reports, once it has accepted the connections that its client
+// opened. A client that reconnects may give up a dial, and one side may know of a connection a little later than the
+// other.
+func (o *Open) accepted() (r child.Report, err error) {
 	for began := time.Now(); ; {
 		err := o.Server.Ask()
 		r, opened := o.Server.Report, o.Fixture.Accepted()

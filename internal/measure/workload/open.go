@@ -22,7 +22,8 @@ type Setup struct {
 	Seed            uint64        // of the plan, and of when callers begin
 	Spread          time.Duration // over which callers without a plan begin
 	InTurn          bool          // a planned call was seen to take long
-	Least           float64       // bytes that each call carries, by the fixture before; 0 if there was none
+	Server          *child.Server // at Remote, if this process has started it
+	Counts          bool          // what connections carry, and wraps them at both ends
 }
 
 // Open is a workload that is open for one stack.
@@ -32,11 +33,13 @@ type Open struct {
 	Figures *loop.Figures
 	Warm    int           // calls of each caller after which connections, pools and caches are warm
 	Server  *child.Server // that has a process of its own; else nil
-	Least   float64       // bytes that each call sends and receives: half of what those of a warm-up did
 
-	vary    bool  // sizes of calls: a few of them may have a twentieth of the mean
-	conns   int64 // of the fixture
-	dials   int64 // of a call
+	starts  bool         // Server, which then ends with it
+	counted *tap.Counter // of the server's connections in this process; nil: nobody counts
+	echoes  bool         // which own servers need not count
+	conns   int64        // of the fixture
+	dials   int64        // of a call
+	handled int64        // by the server before the first call
 	crossed crossed
 }
 
@@ -53,23 +56,23 @@ func (o *Open) Beyond() int64 {
 // the connections.
 func (o *Open) Close() error {
 	err := cmp.Or(o.missed(), o.Fixture.Close())
-	if o.Server != nil {
+	if o.starts {
 		err = cmp.Or(err, o.Server.Close())
 	}
 	return err
 }
 
-// Serve starts the server of a workload that is apart, and tells config where it is. It returns nil if the workload is
-// not apart, or if config tells already.
-func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, config *rpcbench.Config) (*child.Server, error) {
-	if !w.Apart || config.Remote != "" {
+// Serve starts the server of a workload that is apart, and tells the setup where it is. It returns nil if the workload is
+// not apart, or if the setup tells already.
+func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, setup *Setup) (*child.Server, error) {
+	if !w.Apart || setup.Remote != "" {
 		return nil, nil
 	}
-	server, err := child.Start(ctx, stack, rpcbench.Config{TLS: w.TLS, Unix: w.Unix, Wait: w.Wait})
+	server, err := child.Start(ctx, stack, rpcbench.Config{TLS: w.TLS, Unix: w.Unix, Wait: w.Wait}, setup.Counts)
 	if err != nil {
 		return nil, err
 	}
-	config.Remote, config.Certificate = server.Addr, server.Certificate
+	setup.Remote, setup.Certificate, setup.Server = server.Addr, server.Certificate, server
 	return server, nil
 }
 
@@ -81,7 +84,12 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", stack.Name, err)
 	}
-	o = &Open{Figures: setup.Figures, Least: setup.Least, vary: w.Payload == Drawn}
+	o = &Open{Figures: setup.Figures, echoes: w.Structured()}
+	started, err := w.Serve(ctx, stack, &setup)
+	if err != nil {
+		return nil, err
+	}
+	o.Server, o.starts = setup.Server, started != nil
 	config := setup.Config
 	config.Conns, config.TLS, config.Unix = w.Connections(stack.Traits), w.TLS, w.Unix
 	if w.Headers {
@@ -97,14 +105,15 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	if config.WrapClient == nil && !stack.Traits.Reconnects { // which would take a lock for each dial of timed calls
 		config.WrapClient = o.crossed.keep
 	}
-	if o.Server, err = w.Serve(ctx, stack, &config); err != nil {
-		return nil, err
-	}
 	if config.Remote == "" { // else it was told when it was started
 		config.Wait = w.Wait
+		if setup.Counts {
+			o.counted = new(tap.Counter)
+			config.WrapServer = wrapped(config.WrapServer, o.counted.Wrap)
+		}
 	}
 	if o.Fixture, err = rpcbench.Start(ctx, stack, config); err != nil {
-		if o.Server != nil {
+		if o.starts {
 			err = errors.Join(err, o.Server.Close())
 		}
 		return nil, err

@@ -207,7 +207,8 @@ func (a *asked) since(n int) []time.Time {
 	return a.all[n:len(a.all):len(a.all)]
 }
 
-// around is a client with something around each call that it prepares, but for those of streams.
+// around is a client with something around each call that it prepares, but for those of streams, and those that connect
+// the fixture.
 func around(c rpcbench.Client, wrap func(rpcbench.Call) rpcbench.Call) rpcbench.Client {
 	users, ok := c.(rpcbench.Users)
 	if !ok {
@@ -230,6 +231,9 @@ type wrappedCalls struct {
 
 func (w wrappedCalls) Prepare(i int) (rpcbench.Call, error) {
 	call, err := w.MethodClient.Prepare(i)
+	if connects := i >= 1000; connects {
+		return call, err
+	}
 	return w.wrap(call), err
 }
 
@@ -241,6 +245,9 @@ type wrappedUsers struct {
 
 func (w wrappedUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	call, err := w.Users.PrepareUser(u)
+	if testkit.Connects(u) {
+		return call, err
+	}
 	return w.wrap(call), err
 }
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -568,47 +567,56 @@ func TestOpenOverAUnixSocket(t *testing.T) {
 	}
 }
 
-// TestCallsThatRemember: a Call that answers from memory after some calls is an error, in users, echoes and methods of
-// one's own. The true ones are none.
+// TestCallsThatRemember: a Call that answers from memory after some calls, or each second time, is an error, in users,
+// echoes and methods of one's own, by the server's count. The true ones are none.
 func TestCallsThatRemember(t *testing.T) {
+	after := func(n int64) bool { return n > 110 }
+	second := func(n int64) bool { return n%2 == 0 }
 	for _, w := range []workload.Workload{{Name: "a caller"}, {Name: "callers", Callers: 4},
 		{Name: "a rate", Rate: 1000, Callers: 4}, {Name: "apart", Apart: true}, {Name: "TLS", TLS: true},
-		{Name: "new connections", NewConn: true}, {Name: "echoes", Payload: "flex.2kB"}, {Name: "bytes", Payload: "1kB"}} {
+		{Name: "new connections", NewConn: true}, {Name: "echoes", Payload: "flex.2kB"}, {Name: "bytes", Payload: "1kB"},
+		{Name: "a link", Link: "1ms/10Gbps", Callers: 2}, {Name: "a socket", Unix: true, Apart: true},
+		{Name: "invalid", Invalid: true}, {Name: "a stream", Stream: true}} {
 		for _, own := range []bool{false, true} {
 			for i, stack := range new(witness).stacks(own) {
-				if own && w.Payload != "" {
+				if own && (w.Payload != "" || w.Invalid || w.Stream) {
 					continue
 				}
-				for _, remembers := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s/own=%v/%s/remembers=%v", w.Name, own, stack.Name, remembers), func(t *testing.T) {
+				for why, remembers := range map[string]func(int64) bool{"calls": nil, "remembers": after,
+					"calls each second time": second} {
+					t.Run(fmt.Sprintf("%s/own=%v/%s/%s", w.Name, own, stack.Name, why), func(t *testing.T) {
 						t.Setenv(logEnv, filepath.Join(t.TempDir(), "log"))
 						t.Setenv(ownEnv, map[bool]string{true: "1"}[own])
-						s, made := unwrapped(own)[i], new(atomic.Int64)
-						if remembers {
-							s = remembering(s, made)
+						if w.Invalid && remembers != nil {
+							t.Skip("a refusal that is left out is a wrong reply")
 						}
-						var err error
-						for again := true; again; {
-							made.Store(0)
-							o, openErr := w.Open(t.Context(), s, workload.Setup{})
-							require.NoError(t, openErr)
-							require.NoError(t, o.Start(o.Warm))
-							require.NoError(t, o.Loop.Run(t.Context(), 250))
-							err = o.Close()
-							again = remembers && err == nil && o.Beyond() > 0 // net/http gave a connection up: nothing is known
+						of := func() rpcbench.Stack {
+							if remembers == nil {
+								return unwrapped(own)[i]
+							}
+							return remembering(unwrapped(own)[i], remembers)
 						}
-						if runtime.GOOS != "linux" && !w.NewConn {
-							t.Skip("this system does not tell a connection's bytes")
-						}
-						if !remembers {
-							require.NoError(t, err)
-						} else {
-							require.ErrorContains(t, err, "its Call does not call each time")
-						}
+						o, err := w.Open(t.Context(), of(), workload.Setup{})
+						require.NoError(t, err)
+						require.NoError(t, o.Start(o.Warm))
+						require.NoError(t, o.Loop.Run(t.Context(), 250))
+						said(t, o.Close(), remembers != nil)
+						_, err = w.CountCalls(t.Context(), of(), 250)
+						said(t, err, remembers != nil)
 					})
 				}
 			}
 		}
+	}
+}
+
+// said compares an error with whether calls were left out.
+func said(t *testing.T, err error, leftOut bool) {
+	t.Helper()
+	if leftOut {
+		require.ErrorContains(t, err, "its Call does not call each time")
+	} else {
+		require.NoError(t, err)
 	}
 }
 
@@ -622,23 +630,53 @@ func unwrapped(own bool) []rpcbench.Stack {
 		func(a *userv1.CreateUserResponse) string { return a.User.GetEmail() }))}
 }
 
-// remembering is a stack whose calls are none after the first 110 of them, which made counts.
-func remembering(s rpcbench.Stack, made *atomic.Int64) rpcbench.Stack {
+// remembering is a stack whose calls, also those on streams, are none where left is true of their number, from 1 on.
+func remembering(s rpcbench.Stack, left func(int64) bool) rpcbench.Stack {
 	dial := s.Dial
-	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
-		c, err := dial(config)
-		return around(c, remember(made)), err
-	}
-	return s
-}
-
-func remember(made *atomic.Int64) func(rpcbench.Call) rpcbench.Call {
-	return func(call rpcbench.Call) rpcbench.Call {
+	var made atomic.Int64
+	remember := func(call rpcbench.Call) rpcbench.Call {
 		return func(ctx context.Context) error {
-			if made.Add(1) > 110 {
+			if left(made.Add(1)) {
 				return nil
 			}
 			return call(ctx)
 		}
 	}
+	s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+		c, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		streams, ok := c.(rpcbench.Streamer)
+		if c = around(c, remember); ok {
+			c = struct {
+				rpcbench.Users
+				rpcbench.Echoer
+				rpcbench.Streamer
+			}{c.(rpcbench.Users), c.(rpcbench.Echoer), wrappedStreams{streams, remember}}
+		}
+		return c, nil
+	}
+	return s
+}
+
+// wrappedStreams has something around each call on a stream.
+type wrappedStreams struct {
+	rpcbench.Streamer
+	wrap func(rpcbench.Call) rpcbench.Call
+}
+
+func (w wrappedStreams) OpenStream(ctx context.Context) (rpcbench.Stream, error) {
+	s, err := w.Streamer.OpenStream(ctx)
+	return wrappedStream{s, w.wrap}, err
+}
+
+type wrappedStream struct {
+	rpcbench.Stream
+	wrap func(rpcbench.Call) rpcbench.Call
+}
+
+func (w wrappedStream) Prepare(u rpcbench.User) (rpcbench.Call, error) {
+	call, err := w.Stream.Prepare(u)
+	return w.wrap(call), err
 }

@@ -125,7 +125,7 @@ func ofOutcomes() []Check {
 				"A body that is too large may cost one."},
 		{"wait", true, waiting, waits,
 			"A handler waits for ServerConfig.Wait before it answers: in a call, in an echo and on a stream, many side by " +
-				"side, and not for a user who is refused."},
+				"side, and not for a user who is refused. It counts each of them."},
 		{"deadline", false, waiting, func(s Subject) { s.interruptedCalls(rpcbench.CodeDeadlineExceeded) },
 			"A call whose deadline passes ends with it and says so, also while it waits for a connection that " +
 				"another call has. The next call works."},

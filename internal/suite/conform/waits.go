@@ -60,6 +60,7 @@ func (f *session) refused() time.Duration {
 // waits checks calls of a server whose handlers wait so long.
 func (s Subject) waits(wait time.Duration) {
 	s.with(rpcbench.Config{Conns: s.beside(sideBySide), Wait: wait}, func(f *session) {
+		before, made := f.Handled(), int64(sideBySide) // of calls that end well
 		one := func(call rpcbench.Call) error { return waited(wait, call) }
 		var callers sync.WaitGroup
 		var errs [sideBySide]error
@@ -78,12 +79,20 @@ func (s Subject) waits(wait time.Duration) {
 			call := try(client.PrepareEcho(&rpcbench.Flex{String: "echo"}))
 			if call(context.Background()) == nil { // else its server does not echo: see the check of that
 				must(one(call), "an echo")
+				made += 2
 			}
 		}
 		if client, ok := f.Client.(rpcbench.Streamer); ok {
 			stream := try(client.OpenStream(context.Background()))
 			must(one(try(stream.Prepare(rpcbench.Sample(0, 0)))), "a call on a stream")
 			must(stream.Close(), "close a stream")
+			made++
 		}
+		if !f.s.own() {
+			made++ // which was refused
+		}
+		handled := f.Handled() - before
+		failIf(handled < made, "the server counted %d of %d calls: each handler calls what NewValidator made of the "+
+			"ServerConfig, and that of an echo calls its CountAndWait", handled, made)
 	})
 }

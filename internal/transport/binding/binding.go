@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 	"unsafe"
 
 	"github.com/rpcbench/rpcbench"
@@ -95,14 +94,6 @@ func (a API[U, R, F, E]) NewService(config rpcbench.ServerConfig) func(context.C
 			return nil, err
 		}
 		return a.Answer(u), nil
-	}
-}
-
-// Wait waits as rpcbench.ServerConfig says of handlers, and returns at once if that is 0. The operation of NewService
-// waits by itself.
-func Wait(d time.Duration) {
-	if d > 0 {
-		time.Sleep(d)
 	}
 }
 

@@ -55,16 +55,15 @@ func Serve[Q, A any](
 	if err := check(m); err != nil {
 		return nil, err
 	}
-	wait := config.Wait
 	switch {
 	case m.Handle != nil:
 		return func(ctx context.Context, q *Q) (*A, error) {
-			Wait(wait)
+			config.CountAndWait()
 			return handled(ctx, m.Handle, q)
 		}, nil
 	case m.Key == nil:
 		return func(context.Context, *Q) (*A, error) {
-			Wait(wait)
+			config.CountAndWait()
 			return m.Replies[0], nil
 		}, nil
 	}
@@ -78,7 +77,7 @@ func Serve[Q, A any](
 	}
 	return func(_ context.Context, q *Q) (*A, error) {
 		if reply := replies[m.Key(q)]; reply != nil {
-			Wait(wait)
+			config.CountAndWait()
 			return reply, nil
 		}
 		return nil, &rpcbench.Error{Code: rpcbench.CodeInvalid, Message: "no sample has this request"}

@@ -72,7 +72,7 @@ func Stack(name, protocol string, t rpcbench.Traits,
 func newServer(
 	config rpcbench.ServerConfig, create pb.Create, http2 bool, options ...connect.HandlerOption) rpcbench.Server {
 	options = append(slices.Clip(options), connect.WithReadMaxBytes(rpcbench.MaxBody))
-	s := service{pb.Service{Create: create, Failure: toConnect, Wait: config.Wait}}
+	s := service{pb.Service{Create: create, Failure: toConnect, Config: &config}}
 	mux := http.NewServeMux()
 	mux.Handle(userserviceconnect.NewUserServiceHandler(s, options...))
 	return httpapi.NewServer(config, mux, http2)

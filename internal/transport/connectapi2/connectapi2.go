@@ -70,7 +70,7 @@ func Stack(name, protocol string, t rpcbench.Traits, options ...connecthttp.Opti
 func newServer(
 	config rpcbench.ServerConfig, create pb.Create, http2 bool, options ...connecthttp.Option) rpcbench.Server {
 	server := connect.NewServer()
-	s := service{pb.Service{Create: create, Failure: toConnect, Wait: config.Wait}}
+	s := service{pb.Service{Create: create, Failure: toConnect, Config: &config}}
 	userserviceconnect2.RegisterUserServiceHandler(server, s)
 	return mount(config, server, http2, options...)
 }

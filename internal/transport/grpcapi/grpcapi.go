@@ -90,7 +90,7 @@ func bare(config rpcbench.ServerConfig, options ...grpc.ServerOption) *grpc.Serv
 
 // NewService makes the service as a server of gRPC calls it.
 func NewService(config rpcbench.ServerConfig) userservicegrpc.UserServiceServer {
-	return service{Service: pb.Service{Create: pb.API().NewService(config), Failure: toStatus, Wait: config.Wait}}
+	return service{Service: pb.Service{Create: pb.API().NewService(config), Failure: toStatus, Config: &config}}
 }
 
 // OwnServer is NewServer for a server that accepts connections itself, with or without TLS.

@@ -17,9 +17,8 @@ import (
 func newServer[U, R, F, E any](config rpcbench.ServerConfig, c codec.Codec, api binding.API[U, R, F, E],
 	create func(context.Context, *U) (*R, error), options Options) rpcbench.Server {
 	b := newBodies(c, options, false)
-	wait := config.Wait
 	echo := func(_ context.Context, f *F) (*F, error) {
-		binding.Wait(wait)
+		config.CountAndWait()
 		return f, nil
 	}
 	mux := http.NewServeMux()

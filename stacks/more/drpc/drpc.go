@@ -40,7 +40,7 @@ func New() rpcbench.Stack {
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	idle, header := config.Limits()
 	mux := drpcmux.New()
-	service := pb.Service{Create: pb.API().NewService(config), Failure: failure, Wait: config.Wait}
+	service := pb.Service{Create: pb.API().NewService(config), Failure: failure, Config: &config}
 	err := mux.Register(service, description{})
 	server := drpcserver.NewWithOptions(mux, drpcserver.Options{Manager: drpcmanager.Options{
 		InactivityTimeout: idle,

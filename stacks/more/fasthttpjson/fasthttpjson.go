@@ -49,7 +49,7 @@ func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 				serve(ctx, create)
 			default:
 				serve(ctx, func(_ context.Context, f *rpcbench.Flex) (*rpcbench.Flex, error) {
-					binding.Wait(config.Wait)
+					config.CountAndWait()
 					return f, nil
 				})
 			}

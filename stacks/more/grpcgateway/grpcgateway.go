@@ -51,7 +51,9 @@ func Proxy() rpcbench.Stack {
 		if err := userservice.RegisterUserServiceHandler(context.Background(), mux, cc); err != nil {
 			return nil, errors.Join(err, cc.Close())
 		}
-		inside := grpcapi.NewServer(rpcbench.ServerConfig{IdleTimeout: config.IdleTimeout, Wait: config.Wait})
+		within := config
+		within.TLS, within.HeaderTimeout = nil, 0
+		inside := grpcapi.NewServer(within)
 		return &proxy{httpapi.NewServer(config, limited(mux), false), cc, inside, pipe}, nil
 	})
 }

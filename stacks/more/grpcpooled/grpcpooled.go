@@ -36,7 +36,7 @@ func New() rpcbench.Stack {
 	s.Server = func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 		own := grpcapi.OwnServer(config)
 		idle, _ := config.Limits()
-		p := &server{pb.API().NewService(config), pb.API().FromError, idle, config.Wait}
+		p := &server{pb.API().NewService(config), pb.API().FromError, idle, config}
 		own.(grpc.ServiceRegistrar).RegisterService(description(p.serve), nil)
 		return own, nil
 	}
@@ -71,7 +71,7 @@ type server struct {
 	create    pb.Create
 	fromError func(*rpcbench.Error) *userv1.Error
 	idle      time.Duration
-	wait      time.Duration // of an echo
+	config    rpcbench.ServerConfig
 }
 
 const idled = -1 // the state of a stream that ended for want of requests
@@ -126,7 +126,7 @@ func (p *server) answer(ctx context.Context, q *PooledRequest) *PooledReply {
 	switch {
 	case err != nil:
 	case q.Flex != nil:
-		binding.Wait(p.wait)
+		p.config.CountAndWait()
 		reply.Flex = q.Flex
 	case q.User != nil:
 		reply.Response, err = p.create(ctx, q.User)

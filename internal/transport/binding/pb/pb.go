@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -64,8 +63,8 @@ type Create = func(context.Context, *userv1.User) (*userv1.CreateUserResponse, e
 // Service is the API as generated servers call it.
 type Service struct {
 	Create  Create
-	Failure func(error) error // turns an error of the service into the library's
-	Wait    time.Duration     // of Echo; Create waits by itself
+	Failure func(error) error      // turns an error of the service into the library's
+	Config  *rpcbench.ServerConfig // of the server, for Echo
 }
 
 func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.CreateUserResponse, error) {
@@ -77,7 +76,7 @@ func (s Service) CreateUser(ctx context.Context, u *userv1.User) (*userv1.Create
 }
 
 func (s Service) Echo(_ context.Context, f *messagepb.Flex) (*messagepb.Flex, error) {
-	binding.Wait(s.Wait)
+	s.Config.CountAndWait()
 	return f, nil
 }
 
