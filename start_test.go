@@ -734,3 +734,28 @@ func TestListenerCounts(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.Equal(t, int64(3), ln.Accepted.Load(), "a failed Accept is no connection")
 }
+
+// TestHandled: a fixture tells how many calls its server has handled: users, refused ones too, and echoes. Nothing is
+// known of a server elsewhere.
+func TestHandled(t *testing.T) {
+	for _, s := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New(), rawtcp.New()} {
+		f := start(t, s, rpcbench.Config{Conns: 2})
+		before := f.Handled()
+		require.GreaterOrEqual(t, before, int64(2), "%s: those that opened the connections", s.Name)
+		for range 3 {
+			_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+			require.NoError(t, err, s.Name)
+		}
+		_, err := f.Users.CreateUser(t.Context(), rpcbench.User{})
+		require.Equal(t, rpcbench.CodeInvalid, rpcbench.CodeOf(err), s.Name)
+		require.EqualValues(t, 4, f.Handled()-before, s.Name)
+		_, err = f.Client.(rpcbench.Echoer).Echo(t.Context(), &rpcbench.Flex{String: "echo"})
+		require.NoError(t, err, s.Name)
+		require.EqualValues(t, 5, f.Handled()-before, s.Name)
+		other := start(t, s, rpcbench.Config{Remote: f.Addr})
+		require.Zero(t, other.Handled(), s.Name)
+		require.Greater(t, f.Handled()-before, int64(5), "%s: the calls of another client", s.Name)
+	}
+	require.Zero(t, new(rpcbench.Fixture).Handled())
+	new(rpcbench.ServerConfig).CountAndWait() // of no fixture
+}

@@ -72,7 +72,8 @@ func codecMethods(t reflect.Type) (names []string) {
 	return names
 }
 
-// TestUnixSockets: every stack makes its calls over a Unix socket, with TLS and without, and leaves no file behind.
+// TestUnixSockets: every stack makes its calls over a Unix socket, with TLS and without, and leaves no file behind. Its
+// server counts them.
 // Those whose libraries stream over HTTP/2 stream there, and no others.
 func TestUnixSockets(t *testing.T) {
 	var streamers []string
@@ -91,12 +92,14 @@ func TestUnixSockets(t *testing.T) {
 			require.DirExists(t, folder)
 			call, err := f.Users.PrepareUser(rpcbench.Sample(1, 100_000))
 			require.NoError(t, err, s.Name)
+			before, made := f.Handled(), int64(3)
 			for range 3 {
 				require.NoError(t, call(t.Context()), s.Name)
 			}
 			if echoer, ok := f.Client.(rpcbench.Echoer); ok {
 				_, err := echoer.Echo(t.Context(), &rpcbench.Flex{String: "echo"})
 				require.NoError(t, err, s.Name)
+				made++
 			}
 			if streamer, ok := f.Client.(rpcbench.Streamer); ok {
 				streamers = append(streamers, s.Name)
@@ -106,7 +109,9 @@ func TestUnixSockets(t *testing.T) {
 				require.NoError(t, err, s.Name)
 				require.NoError(t, call(t.Context()), s.Name)
 				require.NoError(t, stream.Close(), s.Name)
+				made++
 			}
+			require.Equal(t, made, f.Handled()-before, "%s: calls that the server has handled", s.Name)
 			require.True(t, f.Accepted() == 2 || s.Traits.Reconnects, s.Name)
 			require.NoError(t, f.Close(), s.Name)
 			require.Nil(t, other.Load(), s.Name)

@@ -2,11 +2,13 @@ package report
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
 
@@ -40,4 +42,40 @@ func TestCountsAlone(t *testing.T) {
 	require.Equal(t, "report.html", s.Page())
 	_, err = Parse(dir, `{"release": 3, "answers": [{"workload": "small"}]}`)
 	require.ErrorContains(t, err, "has no answers: nothing was measured")
+}
+
+// TestCountsHaveBothSides: allocations are those of client and server together, whether they share a process or not, in
+// a terminal as in a report. Of older results of two processes the client's alone are known, and there is a dash.
+func TestCountsHaveBothSides(t *testing.T) {
+	together := &Counts{Calls: 1000, Allocs: 100, AllocBytes: 9000, ServerWrites: 1}
+	apart := &Counts{Calls: 1000, Allocs: 60, AllocBytes: 4000, ServerAllocs: 40, ServerAllocBytes: 5000, ServerWrites: 1}
+	older := &Counts{Calls: 1000, Allocs: 60, AllocBytes: 4000}
+	s := Summary{Release: Release, Base: "httpjson"}
+	for _, test := range []struct {
+		does  string
+		apart bool
+		of    *Counts
+	}{{"one process", false, together}, {"two processes", true, apart}, {"older", true, older}} {
+		s.Answers = append(s.Answers, Answer{Workload: "small", Does: test.does, Stack: "x",
+			Wired: Wired{Apart: test.apart}, BaseFacts: test.of, Facts: test.of})
+	}
+	counted := s.Counts()
+	column := func(name string) (cells []string) {
+		at := slices.IndexFunc(counted.Columns, func(c table.Column) bool { return c.Name == name })
+		for _, row := range counted.Rows {
+			cells = append(cells, row[at])
+		}
+		return slices.Compact(cells)
+	}
+	require.Equal(t, []string{"one process", "two processes", "older"}, column("workload"))
+	require.Equal(t, []string{"100", "–"}, column("allocations"))
+	require.Equal(t, []string{"9000", "–"}, column("allocated, B"))
+	require.Equal(t, []string{"", "40", ""}, column("server's allocations"))
+	require.Equal(t, []string{"1", ""}, column("server's writes"))
+	for _, width := range []int{80, 300} {
+		var text strings.Builder
+		require.NoError(t, s.CountsText(&text, width))
+		require.Regexp(t, `(?m)^one process +JSON .* 100\b`, text.String())
+		require.Regexp(t, `(?m)^two processes +JSON .* 100\b`, text.String())
+	}
 }

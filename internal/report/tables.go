@@ -119,8 +119,8 @@ func (s Summary) Counts() *table.Table {
 	all = slices.DeleteFunc(all, func(c counted) bool { return c.Counts == nil })
 	both := func(of func(*Counts) float64) func(counted) string {
 		return func(c counted) string {
-			if c.apart && c.ServerAllocs == 0 {
-				return "" // in older results the client's alone are known
+			if c.apart && c.ServerAllocs == 0 { // in older results the client's alone are known
+				return table.Known(0, "")
 			}
 			return table.Size(of(c.Counts))
 		}

@@ -38,8 +38,15 @@ func TestUnixSockets(t *testing.T) {
 			}
 			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, WrapClient: check})
 			require.NoError(t, err, s.Name)
+			before, made := f.Handled(), int64(1)
 			_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 10_000))
 			require.NoError(t, err, s.Name)
+			if echoer, ok := f.Client.(rpcbench.Echoer); ok {
+				_, err := echoer.Echo(t.Context(), &rpcbench.Flex{String: "echo"})
+				require.NoError(t, err, s.Name)
+				made++
+			}
+			require.Equal(t, made, f.Handled()-before, "%s: calls that the server has handled", s.Name)
 			require.NoError(t, f.Close(), s.Name)
 			require.NoDirExists(t, filepath.Dir(f.Addr), s.Name)
 		}

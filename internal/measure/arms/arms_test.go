@@ -1,6 +1,7 @@
 package arms
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -94,6 +95,34 @@ func TestBrokenContestant(t *testing.T) {
 	err := run(t, group(t, rawtcp.New(), replaced(func(int64, rpcbench.Call) error { return errors.New("broken") })), 50)
 	require.Error(t, err)
 	require.Regexp(t, `timing: arm "rawtcp again", .*broken`, err.Error())
+}
+
+// TestCallsThatAreLeftOut: a contestant that calls each second time is an error, of a caller and of callers, also if its
+// server has a process of its own.
+func TestCallsThatAreLeftOut(t *testing.T) {
+	half := testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
+		var made atomic.Int64
+		return testkit.Around(c, func(_ rpcbench.User, real rpcbench.Call) rpcbench.Call {
+			return func(ctx context.Context) error {
+				if made.Add(1)%2 == 0 {
+					return nil
+				}
+				return real(ctx)
+			}
+		})
+	})
+	for _, w := range []workload.Workload{{}, {Callers: 3}, {Apart: true}, {Apart: true, Callers: 3},
+		{Apart: true, Rate: 1000, Callers: 10}} {
+		g, err := Open(t.Context(), at(w), rawtcp.New(), half)
+		if err == nil {
+			err = cmp.Or(run(t, g, 1), g.Close())
+		}
+		require.ErrorContains(t, err, ": its Call does not call each time", "%+v", w)
+		require.ErrorContains(t, err, "rawtcp: its client made ", "%+v", w)
+		g, err = Open(t.Context(), at(w), rawtcp.New(), rawtcp.New())
+		require.NoError(t, err)
+		require.NoError(t, cmp.Or(run(t, g, 1), g.Close()), "%+v", w)
+	}
 }
 
 // A call that never ends is ended by closing the fixtures under it.

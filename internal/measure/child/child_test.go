@@ -158,6 +158,8 @@ func TestAServerInAChild(t *testing.T) {
 				require.NoError(t, s.Ask())
 				require.Greater(t, s.Bytes, before.Bytes)
 				require.Greater(t, s.Allocs, before.Allocs)
+				require.EqualValues(t, 1, s.Handled-before.Handled, "calls")
+				require.Zero(t, s.Writes+s.Reads, "nothing wraps the connections of a server that is timed")
 
 				state, ok := f.TLS()
 				require.Equal(t, mode == "tls", ok)
@@ -192,11 +194,12 @@ func TestProtocol(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the children are shell scripts")
 	}
-	const other = "its process speaks protocol %d, and this program 6: compare builds of one protocol"
+	const other = "its process speaks protocol %d, and this program 7: compare builds of one protocol"
 	const none = "its process names no protocol, and this program speaks 7: it is too old, " +
 		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
-		{"a newer one", "echo 7; read line", fmt.Sprintf(other, 7)},
+		{"a newer one", "echo 8; read line", fmt.Sprintf(other, 8)},
+		{"one whose servers did not count calls", "echo 6; read line", fmt.Sprintf(other, 6)},
 		{"one whose children counted when they were asked to measure", "echo 5; read line", fmt.Sprintf(other, 5)},
 		{"one that knew no numbers", `echo '{"blocks":[[]]}'; read line`, none},
 		{"one that knew no children, and prints its help", "echo Rpcbench compares; read line", none},

@@ -157,6 +157,10 @@ func TestOneCaller(t *testing.T) {
 		require.NoError(t, l.Run(t.Context(), 10))
 		require.EqualValues(t, 40, l.Latency.Count())
 		require.InEpsilon(t, 4, l.InFlight(), 0.001, "40 ms of calls in 10 ms") // of several runs it means nothing
+		require.NoError(t, l.Finish())
+		round[0] = func(context.Context) error { return errors.New("broken") }
+		require.EqualError(t, l.Run(t.Context(), 10), "broken")
+		require.EqualError(t, l.Finish(), "broken", "of the call that failed")
 	})
 }
 

@@ -269,7 +269,7 @@ func TestBlocks(t *testing.T) {
 }
 
 // What a call of the stack "allocates" makes client and server allocate, and one of "plain" does not. The client of
-// "strays" opens a connection of which no fixture knows.
+// "strays" opens a connection of which no fixture knows, and the server of "splits" writes twice.
 const clients, servers, each = 100, 300, 1024
 
 func allocating() []rpcbench.Stack {
@@ -314,7 +314,23 @@ func allocating() []rpcbench.Stack {
 			_ = conn.Close() // or the server waits for it until the collector closes it
 		}
 	})
-	return []rpcbench.Stack{of("plain", 0, 0), of("allocates", clients, servers), strays}
+	splits := testkit.WithServer(of("splits", 0, 0), func(inner rpcbench.Server) rpcbench.Server {
+		return testkit.Server{Server: inner, OnServe: func(ln net.Listener) error {
+			return inner.Serve(testkit.Listener{Listener: ln, Wrap: func(c net.Conn) net.Conn { return split{c} }})
+		}}
+	})
+	return []rpcbench.Stack{of("plain", 0, 0), of("allocates", clients, servers), strays, splits}
+}
+
+// split writes in two halves.
+type split struct{ net.Conn }
+
+func (s split) Write(p []byte) (n int, err error) {
+	if n, err = s.Conn.Write(p[:len(p)/2]); err != nil {
+		return n, err
+	}
+	rest, err := s.Conn.Write(p[n:])
+	return n + rest, err
 }
 
 // What client and server allocate in processes of their own is counted on either side.
@@ -334,6 +350,20 @@ func TestLookCountsServers(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, together.ServerAllocs, "it has no process of its own")
 	require.Greater(t, together.Allocs, max(plain.Allocs, plain.ServerAllocs), "both sides'")
+}
+
+// What a server writes and reads is counted wherever it runs, and so are the calls that it handles.
+func TestLookCountsServersWrites(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for i, writes := range map[int]float64{0: 1, 3: 2} {
+			f, err := workload.Workload{Apart: apart}.CountCalls(t.Context(), allocating()[i], 200)
+			require.NoError(t, err)
+			require.InDelta(t, writes, f.ServerWrites, 0.1, "apart %t", apart)
+			require.GreaterOrEqual(t, f.ServerReads, 0.9, "apart %t", apart)
+			require.InDelta(t, 1, f.Writes, 0.1, "the client's, apart %t", apart)
+			require.EqualValues(t, 1, f.Handled, "apart %t", apart)
+		}
+	}
 }
 
 // Calls over a connection that no fixture knows of would be in no figure.
