@@ -79,6 +79,10 @@ func countsOf(w workload.Workload, stack string) workload.Facts {
 			Connections: 2}
 	}
 	f.Sent, f.Allocs = math.Round(f.Sent*scale(w)), math.Round(f.Allocs*scale(w))
+	f.ServerWrites, f.ServerReads, f.Handled = f.Writes+2, f.Reads+2, 1
+	if w.Apart {
+		f.ServerAllocs, f.ServerAllocBytes = f.Allocs+1000, f.AllocBytes+1000
+	}
 	return f
 }
 
@@ -210,6 +214,10 @@ func figuresOf(w workload.Workload) figures {
 		f[path+"sent_bytes"], f[path+"received_bytes"] = c.Sent, c.Received
 		f[path+"writes"], f[path+"reads"] = c.Writes, c.Reads
 		f[path+"allocs"], f[path+"alloc_bytes"] = c.Allocs, c.AllocBytes
+		f[path+"server_writes"], f[path+"server_reads"], f[path+"handled"] = c.ServerWrites, c.ServerReads, c.Handled
+		if w.Apart {
+			f[path+"server_allocs"], f[path+"server_alloc_bytes"] = c.ServerAllocs, c.ServerAllocBytes
+		}
 	}
 	return f
 }
@@ -316,7 +324,9 @@ func placesOf(w workload.Workload, f figures) (all []place) {
 	for path, stack := range map[string]string{"base_counts.": "base", "stack_counts.": "other"} {
 		in(countTable, []string{w.Title, stack}, "sent, B", table.Size(f[path+"sent_bytes"]), "received, B",
 			table.Size(f[path+"received_bytes"]), "writes", few(f[path+"writes"]), "reads", few(f[path+"reads"]),
-			"allocations", table.Size(f[path+"allocs"]), "allocated, B", table.Size(f[path+"alloc_bytes"]),
+			"server's writes", few(f[path+"server_writes"]), "server's reads", few(f[path+"server_reads"]),
+			"allocations", table.Size(f[path+"allocs"]+f[path+"server_allocs"]),
+			"allocated, B", table.Size(f[path+"alloc_bytes"]+f[path+"server_alloc_bytes"]),
 			"connections", table.Size(f[path+"connections"]))
 	}
 	in(floorTable, row, "processes", "8 of 8", "on one side of 1", table.Size(f[leads+"on_one_side"]),

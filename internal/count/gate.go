@@ -33,9 +33,9 @@ type count struct {
 }
 
 // noise is the growth that counts of equal builds have. On one core it's up to so much per call, and more where timing
-// decides what goes into a write, and with TLS, where each write is a record of 22 bytes. Of few calls it is so much over
-// all, and of some a share of the base: of those that open a connection, since handshakes differ in length, and of large
-// messages, whose pieces depend on timing and whose garbage makes the collector empty pools.
+// decides what goes into a write, and with TLS, where each write is a record of 22 bytes. Of few calls it is so much
+// over all, and of some a share of the base: of those that open a connection, since handshakes differ in length, and of
+// large messages, whose pieces depend on timing and whose garbage makes the collector empty pools.
 type noise struct{ core, call, tls, all, opening, large float64 }
 
 // What counts of equal builds showed on a busy machine, and about twice as much where they grow by less than one.

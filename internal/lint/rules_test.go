@@ -38,7 +38,7 @@ var rules = []struct {
 		"it puts a copying bridge before the codec, which bills the codec: implement encoding.CodecV2"},
 	{re(`^(net/http/pprof|expvar|google\.golang\.org/grpc/encoding/gzip)$`), re(`^$`),
 		"importing it changes http.DefaultServeMux or the headers of every gRPC client"},
-	{re(`^time\.Sleep$`), re(`^(internal/suite/tap/link\w*|user|internal/transport/binding/binding)\.go `),
+	{re(`^time\.Sleep$`), re(`^(internal/suite/tap/link\w*|stack)\.go `),
 		"too short is flaky and too long is slow: wait for the event"},
 	{re(`^(log|log/slog)$|^fmt\.Print(f|ln)?$|^os\.(Exit|Stdout|Stderr)$`),
 		re(`_test\.go |^internal/(command|testkit|tools)/| main$|^(internal/transport/httpapi/server|stacktest/main|` +

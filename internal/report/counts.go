@@ -20,7 +20,8 @@ func (s Summary) Page() string {
 }
 
 // spared are columns of counts that a terminal may have no room for.
-var spared = []string{"reads", "server's writes", "server's reads", "allocated, B", "server's allocations", "allocated by the server, B", "connections"}
+var spared = []string{"reads", "server's writes", "server's reads", "allocated, B", "server's allocations",
+	"allocated by the server, B", "connections"}
 
 // CountsText writes what was counted for a terminal that is so wide.
 func (s Summary) CountsText(w io.Writer, width int) error {

@@ -97,8 +97,8 @@ func TestBrokenContestant(t *testing.T) {
 	require.Regexp(t, `timing: arm "rawtcp again", .*broken`, err.Error())
 }
 
-// TestCallsThatAreLeftOut: a contestant that calls each second time is an error, of a caller and of callers, also if its
-// server has a process of its own.
+// TestCallsThatAreLeftOut: a contestant that calls each second time is an error, of a caller and of callers, also if
+// its server has a process of its own.
 func TestCallsThatAreLeftOut(t *testing.T) {
 	half := testkit.WithClient(rawtcp.New(), func(c rpcbench.Users) rpcbench.Client {
 		var made atomic.Int64

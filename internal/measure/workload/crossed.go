@@ -53,9 +53,9 @@ func (o *Open) Start(warm int) error {
 	return nil
 }
 
-// missed returns an error if calls didn't do what they are measured for: if the server handled fewer, if they opened
-// fewer connections, where each opens its own, or, where the server doesn't count, if those after the warm-up carried no
-// bytes. Of a call that failed there is another error.
+// missed returns an error if calls didn't do what they are measured for: if they opened fewer connections, where each
+// opens its own, if the server handled fewer, or, where it doesn't count, if those after the warm-up carried no bytes.
+// Of a call that failed there is another error.
 func (o *Open) missed() error {
 	if o.Loop == nil || o.Loop.Begun() == 0 || o.Loop.Finish() != nil {
 		return nil

@@ -62,8 +62,8 @@ func (o *Open) Close() error {
 	return err
 }
 
-// Serve starts the server of a workload that is apart, and tells the setup where it is. It returns nil if the workload is
-// not apart, or if the setup tells already.
+// Serve starts the server of a workload that is apart, and tells the setup where it is. It returns nil if the workload
+// is not apart, or if the setup tells already.
 func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, setup *Setup) (*child.Server, error) {
 	if !w.Apart || setup.Remote != "" {
 		return nil, nil

@@ -116,8 +116,8 @@ func (c shrinkingClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	}, nil
 }
 
-// TestShrinkingCallsPass: calls may carry a small part of what those of the warm-up did, by compression and by codecs of
-// one's own. The server counts them, and bytes tell only calls that carry none.
+// TestShrinkingCallsPass: calls may carry a small part of what those of the warm-up did, by compression and by codecs
+// of one's own. The server counts them, and bytes tell only calls that carry none.
 func TestShrinkingCallsPass(t *testing.T) {
 	for name, over := range map[string]func(net.Conn) duplex{"deflated": deflated, "numbered": numberedOnce} {
 		s := shrinking(name, over)
