@@ -96,8 +96,8 @@ func rules() map[string]string {
 // NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
 // returned function's error is an *Error with the code CodeInvalid. The function counts each user as a call that the
 // server has handled, which a Fixture tells. For a valid user it waits for config.Wait, like a handler that asks a
-// database. NewValidator panics unless T has exactly the fields of User, by their json names, because validator/v10 would
-// silently ignore a rule for a field that does not exist.
+// database. NewValidator panics unless T has exactly the fields of User, by their json names, because validator/v10
+// would silently ignore a rule for a field that does not exist.
 func NewValidator[T any](config ServerConfig) func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()
