@@ -93,7 +93,7 @@ func (w Workload) CountCalls(ctx context.Context, stack rpcbench.Stack, calls in
 		if err := ctx.Err(); err != nil || o.counts(after.Handled-before.Handled) {
 			return err // and if it didn't handle them all, Close says so
 		}
-		return o.carriesNone(f.Calls, wired.Sent.Load()+wired.Received.Load()-sent-received)
+		return o.carriesNone(f.Calls, min(wired.Sent.Load()-sent, wired.Received.Load()-received))
 	})
 	return f, err
 }

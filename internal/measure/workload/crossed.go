@@ -84,11 +84,11 @@ func (o *Open) missed() error {
 // that opened the connections does not, and the handler of an echo need not.
 func (o *Open) counts(handled int64) bool { return o.handled > 0 && (handled > 0 || !o.echoes) }
 
-// carriesNone returns an error if calls have sent and received nothing, or less than a byte each. How little more they
-// carry says nothing: what a client compresses, with what it has sent before, may shrink to a few bytes.
+// carriesNone returns an error if calls have carried no bytes, or less than one each. How little more they carry says
+// nothing: what a client compresses, with what it has sent before, may shrink to a few bytes.
 func (o *Open) carriesNone(calls, bytes int64) error {
 	if bytes < calls {
-		return o.skips("%d calls sent and received %d bytes", calls, bytes)
+		return o.skips("%d calls carried %d bytes", calls, bytes)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func TestAClosedConnectionTellsNothing(t *testing.T) {
 		require.NoError(t, o.Start(warm), test.why)
 		require.NoError(t, o.Loop.Run(t.Context(), calls), test.why)
 		if err := o.missed(); test.fails {
-			require.ErrorContains(t, err, "10 calls sent and received 0 bytes", test.why)
+			require.ErrorContains(t, err, "10 calls carried 0 bytes", test.why)
 		} else {
 			require.NoError(t, err, test.why)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 )
 
 // duplex sends and receives JSON values on a connection, in a coding whose state outlasts a call.
@@ -131,5 +132,32 @@ func TestShrinkingCallsPass(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Less(t, f.Sent, 250.0, "%s: a user has 1.4 kB when it is sent first", name)
 		require.EqualValues(t, 1, f.Handled, name)
+	}
+}
+
+// TestCallsOfAServerThatDoesNotCount: what is known of them is that they carry bytes each way. A client that sends a
+// greeting with each connection, as TLS does, has not called.
+func TestCallsOfAServerThatDoesNotCount(t *testing.T) {
+	silent := func(calls bool) rpcbench.Stack {
+		s := shrinking("silent", deflated)
+		serve, dial := s.Server, s.Dial
+		s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return serve(rpcbench.ServerConfig{}) }
+		s.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
+			c, err := dial(config)
+			if err != nil || calls {
+				return c, err
+			}
+			return testkit.Around(c.(rpcbench.Users), func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
+				return func(context.Context) error { return c.(shrinkingClient).send(u) }
+			}), nil
+		}
+		return s
+	}
+	for _, w := range []workload.Workload{{}, {NewConn: true}} {
+		f, err := w.CountCalls(t.Context(), silent(true), 100)
+		require.NoError(t, err)
+		require.Zero(t, f.Handled)
+		_, err = w.CountCalls(t.Context(), silent(false), 100)
+		require.ErrorContains(t, err, " bytes: its Call does not call each time")
 	}
 }
