@@ -611,6 +611,10 @@ func TestFakesFail(t *testing.T) {
 					return validate(u)
 				}
 			}), "wait | a user who is refused took"},
+		{"a handler that waits by itself, and counts nothing", validatedBy(
+			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
+				return rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{Wait: config.Wait})
+			}), "wait | the server counted "},
 		{"a handler that waits for the first calls only", validatedBy(
 			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
 				return fromCall(rpcbench.NewValidator[rpcbench.User](config), validated(1))
