@@ -181,10 +181,10 @@ func TestBadInput(t *testing.T) {
 			"<!-- table answers in=2026-11-23-files/rows.txt of=x column a column b row c at=d -->\n<!-- end -->\n", "",
 			"docs/page.md:1: row .* has no row d"},
 		"an unknown way to write": {
-			"<!-- table answers in=2026-11-23-rates at=900 stack=grpcprotobuf of=CPU as=much column a column b row c -->\n"+
+			"<!-- table answers in=2026-11-23-rates at=900 stack=grpcprotobuf of=CPU as=much column a column b row c -->\n" +
 				ending, "", "docs/page.md:1: row .* as=much: a ratio is written as"},
 		"a range of nothing": {
-			"<!-- table answers in=2026-11-23-rates at=900 stack=grpcprotobuf of=CPU over=all column a column b row c -->\n"+
+			"<!-- table answers in=2026-11-23-rates at=900 stack=grpcprotobuf of=CPU over=all column a column b row c -->\n" +
 				ending, "", "docs/page.md:1: row .* over=all: a table has runs alone"},
 		"a setting of a table that isn't there": {
 			"<!-- table answers in=$x column a column b row c -->\n<!-- end -->\n", "", `docs/page.md:1: row "c", column "b": in=\$x needs x=`},
