@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -123,12 +124,14 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 					ts.Check(os.MkdirAll(filepath.Dir(base), 0o700))
 					var packed bytes.Buffer
 					archive := zip.NewWriter(&packed)
-					for _, file := range []string{"m.go", "go.mod"} {
-						w, err := archive.Create(name + "/" + file)
-						ts.Check(err)
-						_, err = io.WriteString(w, ts.ReadFile(name+"/"+file))
-						ts.Check(err)
-					}
+					ts.Check(fs.WalkDir(os.DirFS(ts.MkAbs(".")), name, func(file string, of fs.DirEntry, err error) error {
+						if err == nil && !of.IsDir() {
+							w, failed := archive.Create(file)
+							ts.Check(failed)
+							_, err = io.WriteString(w, ts.ReadFile(file))
+						}
+						return err
+					}))
 					ts.Check(archive.Close())
 					ts.Check(os.WriteFile(base+".zip", packed.Bytes(), 0o600))
 					ts.Check(os.WriteFile(base+".mod", []byte(ts.ReadFile(name+"/go.mod")), 0o600))

@@ -28,6 +28,8 @@ import (
 const (
 	limit = 10 * time.Minute // for one run of go or git, which may fetch a Go release
 	shown = 4                // lines of what a failed one printed
+
+	noWorkspace = "GOWORK=off"
 )
 
 // noOther is what a name is not that can be a git revision at most.
@@ -56,7 +58,7 @@ type source struct {
 	env, args []string // of the go command
 	taken     []string // by the environment of the program's processes
 	commit    string   // of a revision
-	exact     string   // a module and its version that have to be in the programs; "" if none has to
+	exact     string   // a module and its version; "" is none
 	program   string   // equal for builds of one program; "" is that of the source as it lies
 }
 
@@ -146,10 +148,11 @@ func (f *Folder) Find(ctx context.Context, build string) (err error) {
 	case strings.Contains(build, "@") && !strings.Contains(build, "@{"):
 		var mod string
 		mod, s.exact, err = f.version(ctx, build)
-		s.args = []string{"-modfile=" + mod, "-mod=mod"}
+		s.args = []string{"-modfile=" + mod, "-mod=readonly"} // or go could add what the version lacks
+		s.env = []string{noWorkspace}
 		s.program = s.exact
 		path, _, _ := strings.Cut(s.exact, "@")
-		s.same(err == nil && s.exact == here("go", "list", "-m", "-f", "{{.Path}}@{{.Version}}", path))
+		s.same(err == nil && s.exact == here("go", "list", "-m", "-f", "{{if not .Replace}}{{.Path}}@{{.Version}}{{end}}", path))
 	default:
 		if s.commit, s.dir, err = f.revision(ctx, build); err == nil {
 			s.program = cmp.Or(here("git", "rev-parse", s.commit+"^{tree}"), s.commit)
@@ -213,24 +216,30 @@ func (f *Folder) Link(ctx context.Context, build string, seeds ...uint64) (
 				versions = append(versions, main)
 			}
 			for _, m := range info.Deps {
-				if m.Replace == nil { // the version of another's code says nothing
-					versions = append(versions, m.Path+"@"+m.Version)
+				if is := cmp.Or(m.Replace, m); is.Path == m.Path { // the version of another's code says nothing
+					versions = append(versions, is.Path+"@"+is.Version)
 				}
-			}
-			if s.exact != "" && !slices.Contains(versions, s.exact) { // other modules may need a newer one
-				err = fmt.Errorf("%s is not in what is measured, which has %s", s.exact, strings.Join(versions, " "))
 			}
 		}
 	}
 	if err != nil {
+		err = tooOld(s.exact, err)
 		return nil, nil, fmt.Errorf("%s: %w", cmp.Or(build, "this source"), err)
 	}
 	return programs, versions, nil
 }
 
-// version returns a go.mod in the temporary folder, with go.sum beside it, that has the wanted version of a module,
-// and this version as exactly as go names it.
+// version returns a go.mod in the temporary folder, with go.sum beside it, that has the wanted version of a module in
+// the place of any other, and this version as exactly as go names it. With a mere requirement go would look for older
+// versions of all that need a newer one, rpcbench too in a module that imports it.
 func (f *Folder) version(ctx context.Context, wanted string) (mod, exact string, err error) {
+	mains, err := f.run(ctx, nil, "go", "list", "-m") // all modules of a workspace
+	switch {
+	case err != nil:
+		return "", "", err
+	case strings.Contains(mains, "\n"): // which a go.mod can't tell of, and the base is built of them
+		return "", "", errors.New("this workspace has several modules: set " + noWorkspace + " to build with versions of others")
+	}
 	f.made++
 	mod = filepath.Join(f.dir, strconv.Itoa(f.made)+".mod")
 	for _, kind := range []string{".mod", ".sum"} {
@@ -242,12 +251,52 @@ func (f *Folder) version(ctx context.Context, wanted string) (mod, exact string,
 			return "", "", err
 		}
 	}
-	if _, err = f.run(ctx, nil, "go", "get", "-modfile="+mod, wanted); err != nil {
-		return "", "", err
+	list := func(format string, args ...string) (said string) { // unless something has failed
+		if err == nil {
+			args = append([]string{"list", "-modfile=" + mod, "-mod=mod", "-f", format}, args...)
+			said, err = f.run(ctx, []string{noWorkspace}, "go", args...)
+		}
+		return said
 	}
-	path, _, _ := strings.Cut(wanted, "@")
-	exact, err = f.run(ctx, nil, "go", "list", "-modfile="+mod, "-m", "-f", "{{.Path}}@{{.Version}}", path)
-	return mod, exact, err
+	exact = list("{{.Path}}@{{.Version}}", "-m", wanted)
+	path, _, _ := strings.Cut(exact, "@")
+	if err == nil {
+		_, err = f.run(ctx, nil, "go", "mod", "edit", "-replace="+path+"="+exact, mod)
+	}
+	said := list("{{with .Module}}{{with .Replace}}{{.Path}}@{{.Version}}{{end}}{{end}}", "-deps", f.main)
+	switch {
+	case err != nil:
+		return "", "", tooOld(exact, err)
+	case !slices.Contains(strings.Split(said, "\n"), exact):
+		return "", "", fmt.Errorf("the program has no package of %s", path)
+	}
+	return mod, exact, nil
+}
+
+// oldest are the first versions of libraries that the program rpcbench compiles with. TestOldest tries them.
+var oldest = map[string]string{
+	"connectrpc.com/connect":            "v1.19.0",
+	"github.com/planetscale/vtprotobuf": "v0.6.0",
+	"github.com/tinylib/msgp":           "v1.4.0",
+	"golang.org/x/net":                  "v0.47.0",
+	"google.golang.org/grpc":            "v1.74.2",
+	"google.golang.org/protobuf":        "v1.36.7",
+}
+
+// tooOld says of an error with a version of a module whether a newer one is needed.
+func tooOld(exact string, err error) error {
+	path, version, _ := strings.Cut(exact, "@")
+	if needs := oldest[path]; needs != "" && slices.Compare(numbers(version), numbers(needs)) < 0 {
+		return fmt.Errorf("rpcbench needs %s or newer: %w", needs, err)
+	}
+	return err
+}
+
+// numbers are those of a version, without what follows them.
+func numbers(version string) []int {
+	n := make([]int, 3)
+	_, _ = fmt.Sscanf(version, "v%d.%d.%d", &n[0], &n[1], &n[2]) // what is no version is older than all
+	return n
 }
 
 // revision returns the module in a clone of its repository, at a revision that has the program.
@@ -353,7 +402,7 @@ func Output(ctx context.Context, dir string, env []string, name string, args ...
 		return "", fmt.Errorf("%s %s: %w", name, args[0], context.Cause(ctx))
 	}
 	said := slices.Compact(slices.DeleteFunc(strings.Split(stderr.String(), "\n"), func(line string) bool {
-		return line == "" || strings.HasPrefix(line, "go: downloading ")
+		return line == "" || strings.HasPrefix(line, "go: downloading ") || strings.HasPrefix(line, "go: finding module ")
 	}))
 	if len(said) == 0 {
 		return "", err
