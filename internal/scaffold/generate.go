@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -120,9 +121,13 @@ func fields(m *protogen.Message) (kept []*protogen.Field) {
 
 // plainType is the type of a field's values in plain structs, and the function that compares two; "" is ==.
 func (g *generator) plainType(f *protogen.Field) (typ, equal string) {
-	v, shape := value(f), g.form(f)
-	kind := v.Desc.Kind()
-	switch known := known(v.Message); {
+	v := value(f)
+	return g.typeOf(v.Message, v.Desc.Kind(), g.form(f.Desc), !f.Desc.IsList() && !f.Desc.IsMap())
+}
+
+// typeOf is the type of values of a message or of a scalar's kind. A single one may have an option in its tag.
+func (g *generator) typeOf(m *protogen.Message, kind protoreflect.Kind, shape *form, single bool) (typ, equal string) {
+	switch known := known(m); {
 	case known == "Struct" || known == "Value" || known == "ListValue":
 		return "any", "sameAny"
 	case known == "Empty":
@@ -130,13 +135,13 @@ func (g *generator) plainType(f *protogen.Field) (typ, equal string) {
 	case known == "Timestamp" && !shape.odd:
 		return "«time»Time", "«time»Time.Equal"
 	case known == "Wrapper":
-		kind = v.Message.Fields[0].Desc.Kind()
+		kind = m.Fields[0].Desc.Kind()
 	case known != "":
 		return "string", ""
-	case v.Message != nil:
-		return "*" + g.plain.names[v.Message], "equal" + g.plain.names[v.Message]
+	case m != nil:
+		return "*" + g.plain.names[m], "equal" + g.plain.names[m]
 	}
-	switch single := !f.Desc.IsList() && !f.Desc.IsMap(); {
+	switch {
 	case kind == protoreflect.BytesKind && !shape.odd:
 		return "[]byte", "«bytes»Equal"
 	case shape.odd && shape.number:
@@ -156,7 +161,7 @@ func fraction(kind protoreflect.Kind) bool {
 // pointer says whether a plain struct has a pointer to a field's value, which tells an absent one from a zero.
 func (g *generator) pointer(f *protogen.Field) bool {
 	typ, _ := g.plainType(f)
-	return !f.Desc.IsList() && !f.Desc.IsMap() && typ != "any" && typ[0] != '*' && (f.Desc.HasPresence() || g.form(f).null)
+	return !f.Desc.IsList() && !f.Desc.IsMap() && typ != "any" && typ[0] != '*' && (f.Desc.HasPresence() || g.form(f.Desc).null)
 }
 
 func goType(kind protoreflect.Kind) string {
@@ -179,11 +184,22 @@ func goType(kind protoreflect.Kind) string {
 	return kind.String() // whose name is Go's
 }
 
+// whole is the type that a whole sample has in place of a struct.
+func (g *generator) whole(m *protogen.Message) (typ, equal string) {
+	return g.typeOf(m, protoreflect.MessageKind, g.form(m.Desc), false)
+}
+
 func (g *generator) structOf(m *protogen.Message) {
+	if scalar(m) {
+		typ, _ := g.whole(m)
+		g.p("// ", g.plain.names[m], " is ", original(m.Desc), ", of which JSON has the value alone.")
+		g.p("type ", g.plain.names[m], " = ", typ, "\n")
+		return
+	}
 	g.p("// ", g.plain.names[m], " is ", original(m.Desc), ".\ntype ", g.plain.names[m], " struct {")
 	for _, f := range fields(m) {
 		typ, _ := g.plainType(f)
-		tag := g.form(f).key
+		tag := g.form(f.Desc).key
 		switch {
 		case tag == "":
 			tag = g.unseen(f)
@@ -193,7 +209,7 @@ func (g *generator) structOf(m *protogen.Message) {
 		if !g.always(f) {
 			tag += ",omitempty"
 		}
-		if g.form(f).text && typ != "string" {
+		if g.form(f.Desc).text && typ != "string" {
 			tag += ",string"
 		}
 		switch {
@@ -213,7 +229,7 @@ func (g *generator) structOf(m *protogen.Message) {
 func (g *generator) unseen(f *protogen.Field) string {
 	for _, m := range g.plain.all {
 		for _, other := range m.Fields {
-			if key := g.form(other).key; key == string(other.Desc.Name()) && key != other.Desc.JSONName() {
+			if key := g.form(other.Desc).key; key == string(other.Desc.Name()) && key != other.Desc.JSONName() {
 				return string(f.Desc.Name())
 			}
 		}
@@ -232,9 +248,15 @@ func mapKey(f *protogen.Field) string {
 // equal writes the comparison of a plain struct.
 func (g *generator) equal(m *protogen.Message) {
 	var same []string
-	for _, f := range fields(m) {
-		_, eq := g.plainType(f)
-		same = append(same, compared(f, eq, g.pointer(f)))
+	if _, eq := g.whole(m); scalar(m) && eq == "" {
+		same = []string{"*a == *b"}
+	} else if scalar(m) {
+		same = []string{eq + "(*a, *b)"}
+	} else {
+		for _, f := range fields(m) {
+			_, eq := g.plainType(f)
+			same = append(same, compared(f, eq, g.pointer(f)))
+		}
 	}
 	g.comparison("equal"+g.plain.names[m], g.plain.names[m], same, "")
 }
@@ -310,6 +332,13 @@ func compared(f *protogen.Field, eq string, pointer bool) string {
 func (g *generator) key(function, typ string, paths [][]*protogen.Field, pb bool) {
 	if len(paths) == 0 {
 		g.p("// Nothing tells the requests apart.\nvar ", function, " func(*", typ, ") uint64\n")
+		return
+	}
+	if m := paths[0][0].Parent; scalar(m) && !pb {
+		call := map[string]string{"[]byte": "«hash/maphash»Bytes(seed, *m)", "«time»Time": "uint64(m.UnixNano())"}
+		is, _ := g.whole(m)
+		g.p("var ", function, " = func(m *", typ, ") uint64 { return ",
+			cmp.Or(call[is], "«hash/maphash»Comparable(seed, *m)"), " }\n")
 		return
 	}
 	g.p("var ", function, " = func(m *", typ, ") (key uint64) {")

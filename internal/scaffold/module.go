@@ -89,8 +89,9 @@ func (c *call) module(ctx context.Context, dir, name string) (*made, error) {
 	w := newWalker()
 	request, reply := message(p, requestType), message(p, replyType)
 	for _, m := range []*protogen.Message{request, reply} {
-		if is := known(m); is != "" && is != "Empty" {
-			return nil, fmt.Errorf("-call %s: %s is no object of fields: wrap it in a message", c.Call, original(m.Desc))
+		if known(m) == "Any" {
+			return nil, fmt.Errorf("-call %s: google.protobuf.Any holds types that the .proto does not name: put the type "+
+				"that it holds in its place, in a copy of the .proto", c.Call)
 		}
 	}
 	if s.requests, err = w.read(request, "request", requests); err == nil {

@@ -46,13 +46,25 @@ service Orders {
   rpc Get(Request) returns (Reply) { option (google.api.http) = { get: "/v1/orders/{id}" }; }
   rpc Watch(Request) returns (stream Reply);
   rpc Drop(Request) returns (google.protobuf.Empty); rpc Fail(google.protobuf.Empty) returns (google.rpc.Status);
-  rpc Name(Request) returns (google.protobuf.StringValue);
+  rpc Pack(Request) returns (google.protobuf.Any);
+}
+service Values {
+  rpc Name(google.protobuf.StringValue) returns (google.protobuf.StringValue);
+  rpc Count(google.protobuf.UInt64Value) returns (google.protobuf.Int64Value);
+  rpc Sum(google.protobuf.Int32Value) returns (google.protobuf.DoubleValue);
+  rpc Raw(google.protobuf.BytesValue) returns (google.protobuf.BytesValue);
+  rpc Yes(google.protobuf.DoubleValue) returns (google.protobuf.BoolValue);
+  rpc When(google.protobuf.Timestamp) returns (google.protobuf.Duration);
+  rpc Mask(google.protobuf.Duration) returns (google.protobuf.FieldMask);
+  rpc Free(google.protobuf.FieldMask) returns (google.protobuf.Struct);
+  rpc List(google.protobuf.Struct) returns (google.protobuf.ListValue);
+  rpc Each(google.protobuf.Value) returns (google.protobuf.Value);
 }
 message Request { string id = 1 [(buf.validate.field).string.min_len = 1]; repeated string names = 2; double at = 3; }
 `
 
 // given is what a test writes: a reply's fields, samples, the first word of the package, which is shop if empty, and
-// the method, which is Get.
+// the method of Orders, or with its service, which is Get.
 type given struct{ fields, request, reply, name, method string }
 
 // in writes the files to a folder, and returns what the command line says of them.
@@ -72,7 +84,7 @@ func (g given) in(t *testing.T) []string {
 	for name, data := range map[string]string{g.name + ".proto": text, "request.json": g.request, "reply.json": g.reply} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 	}
-	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1.Orders/" + cmp.Or(g.method, "Get"),
+	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1." + strings.Replace("Orders/"+cmp.Or(g.method, "Get"), "Orders/Values/", "Values/", 1),
 		"-request", filepath.Join(dir, "request.json"), "-reply", filepath.Join(dir, "reply.json")}
 }
 
@@ -305,7 +317,18 @@ func TestForms(t *testing.T) {
 		{"integers as fractions and with exponents", given{fields: `int32 a = 1; repeated int64 b = 2; E c = 3; enum E { Z = 0;
 			ONE = 1; } google.protobuf.UInt64Value d = 4; map<string, fixed32> e = 5; uint32 f = 6; int64 g = 7;`,
 			reply: `{"a":2.0,"b":["1e3","-2.0"],"c":1.0,"d":"1.8e1","e":{"x":4e9},"f":-0,"g":9007199254740993.0}`},
-			[]string{"A int32 `json:\"a\"`", "G int64 `json:\"g\"`"}, nil},
+			[]string{"A int32 `json:\"a\"`", "G int64 `json:\"g\"`"}, []string{
+				"reply.a: 2.0 in the sample, 2 as a plain struct",
+				`reply.b[]: "1e3" in the sample, "1000" as a plain struct`,
+				"reply.c: 1.0 in the sample, 1 as a plain struct",
+				`reply.d: "1.8e1" in the sample, "18" as a plain struct`,
+				"reply.e: 4e9 in the sample, 4000000000 as a plain struct",
+				"reply.f: -0 in the sample, 0 as a plain struct",
+				"reply.g: 9007199254740993.0 in the sample, 9007199254740993 as a plain struct"}},
+		{"a negative zero as text", given{fields: `int64 a = 1; sint32 b = 2; repeated int64 c = 3; double d = 4;`,
+			reply: `{"a":"-0","b":-0,"c":["5","-0","1e2"],"d":-0}`}, nil, []string{
+			`reply.a: "-0" in the sample, "0" as a plain struct`, "reply.b: -0 in the sample, 0 as a plain struct",
+			`reply.c[]: "-0" in the sample, "0" as a plain struct`}},
 		{"numbers that a double has not", given{fields: `double d = 1; repeated double l = 2;`,
 			reply: `{"d":1e-400,"l":[0.1234567890123456789012,0.10,1E-7,0.30000000000000004,100e20]}`}, nil,
 			[]string{"reply.d: 1e-400 in the sample, 0 as a plain struct",
@@ -317,6 +340,34 @@ func TestForms(t *testing.T) {
 		{"a reply of a message that exists already", given{reply: "{}", method: "Drop"}, []string{"type Empty struct"}, nil},
 		{"both of messages that exist already", given{request: "{}", reply: `{"code":5,"message":"abcdef"}`, method: "Fail"},
 			[]string{"Message string"}, nil},
+		{"text in place of messages", given{method: "Values/Name", request: `"a-1001-b"`, reply: `"Größe"`},
+			[]string{"type StringValue = string"}, nil},
+		{"numbers as text in place of messages", given{method: "Values/Count", request: `"18446744073709551615" "-0"`,
+			reply: `"-17" "1e2"`}, []string{"type UInt64Value = string", "type Int64Value = string"},
+			[]string{`request: "-0" in the sample, "0" as a plain struct`, `reply: "1e2" in the sample, "100" as a plain struct`}},
+		{"numbers in place of messages", given{method: "Values/Sum", request: `4711 5.0`, reply: `1.50 -1e-7`},
+			[]string{"type Int32Value = int32", "type DoubleValue = float64"},
+			[]string{"request: 5.0 in the sample, 5 as a plain struct"}},
+		{"no number in place of a message", given{method: "Values/Sum", request: `1 2`, reply: `"NaN" 1.5`},
+			[]string{"type DoubleValue = any"},
+			[]string{"reply: NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here"}},
+		{"bytes in place of messages", given{method: "Values/Raw", request: `"aGVsbG8="`, reply: `"aGVsbG8="`},
+			[]string{"type BytesValue = []byte"}, nil},
+		{"a truth in place of a message", given{method: "Values/Yes", request: `1.5 0 2.25`, reply: `true false true`},
+			[]string{"type DoubleValue = float64", "type BoolValue = bool"}, nil},
+		{"times in place of messages", given{method: "Values/When", request: `"2026-01-02T03:04:05Z" "2026-01-02T05:04:05.5+02:00"`,
+			reply: `"1.500s" "2s"`}, []string{"type Timestamp = time.Time", "type Duration = string"}, nil},
+		{"a time that does not survive, in place of a message", given{method: "Values/When",
+			request: `"2026-01-02T03:04:05.100Z" "2026-01-02T03:04:06Z"`, reply: `"1s" "2s"`},
+			[]string{"type Timestamp = string"}, nil},
+		{"masks in place of messages", given{method: "Values/Mask", request: `"1s" "2s"`, reply: `"id,parentId" "id"`},
+			[]string{"type FieldMask = string"}, nil},
+		{"an object of any fields in place of a message", given{method: "Values/Free", request: `"a,b" "c"`,
+			reply: `{"a":[1,null,{"b":"c"}]} {}`}, []string{"type FieldMask = string", "type Struct = any"}, nil},
+		{"lists in place of messages", given{method: "Values/List", request: `{"a":1} {"b":[]}`, reply: `[1,{"a":null}] []`},
+			[]string{"type Struct = any", "type ListValue = any"}, nil},
+		{"any values in place of messages", given{method: "Values/Each", request: `"x" {"b":[]} null`,
+			reply: `null true "z"`}, []string{"type Value = any"}, nil},
 		{"an Any that no sample has", given{fields: `google.protobuf.Any any = 1; string id = 2;`, reply: `{"id":"x"}`},
 			nil, nil},
 		{"text that is not ASCII", given{fields: `string a = 1; map<string, string> b = 2;`,
@@ -488,8 +539,8 @@ func TestBadInput(t *testing.T) {
 		usage bool
 	}{
 		{"a .proto that does not compile", given{fields: "strin id = 1;", reply: "{}"}, nil,
-			"shop.proto:22:1: field shop.v1.Reply.id: unknown type strin", false},
-		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:22:12: syntax error", false},
+			"shop.proto:34:1: field shop.v1.Reply.id: unknown type strin", false},
+		{"a syntax error", given{fields: "string id  1;", reply: "{}"}, nil, "shop.proto:34:12: syntax error", false},
 		{"an import that is needed", given{fields: "google.type.Money price = 1;", reply: "{}"}, nil,
 			"unknown type google.type.Money (not below -I: buf/validate/validate.proto, google/api/annotations.proto)",
 			false},
@@ -501,7 +552,7 @@ func TestBadInput(t *testing.T) {
 			"none.proto", false},
 		{"no such method", order, []string{"-call", "shop.v1.Orders/Put"},
 			`-call "shop.v1.Orders/Put": no such unary method: the files have shop.v1.Orders/Drop, ` +
-				"shop.v1.Orders/Fail, shop.v1.Orders/Get, shop.v1.Orders/Name", false},
+				"shop.v1.Orders/Fail, shop.v1.Orders/Get, shop.v1.Orders/Pack, shop.v1.Values/Count, ", false},
 		{"a method that streams", order, []string{"-call", "shop.v1.Orders/Watch"},
 			"-call shop.v1.Orders/Watch: this method streams", false},
 		{"a field that is not there", given{fields: "string id = 1;", reply: `{"id":"x","price":5}`}, nil,
@@ -562,8 +613,13 @@ func TestBadInput(t *testing.T) {
 			`reply.json:1:10: duplicate field "s"`, false},
 		{"half of a character", given{fields: "string s = 1;", reply: "{\n\"s\":\"\\ud800\"}"}, nil,
 			"reply.json:1: unexpected EOF", false},
-		{"a reply that is no object", given{reply: "{}", method: "Name"}, nil,
-			"-call shop.v1.Orders/Name: google.protobuf.StringValue is no object of fields", false},
+		{"a reply that is an Any", given{reply: "{}", method: "Pack"}, nil,
+			"-call shop.v1.Orders/Pack: google.protobuf.Any holds types that the .proto does not name: put the type", false},
+		{"no text in place of a message", given{request: `"x"`, reply: "{}", method: "Values/Name"}, nil,
+			"reply.json:1:1: invalid value for string field value: {: JSON has the value of a google.protobuf.StringValue alone",
+			false},
+		{"two forms of whole numbers", given{request: `"1" "2"`, reply: `"1" 2`, method: "Values/Count"}, nil,
+			"reply.json:1: reply: text in some samples, and numbers in others: use one form", false},
 		{"a reply too few", given{fields: "string s = 1;", request: `{"id":"a"} {"id":"b"}`, reply: `{}`}, nil,
 			"2 requests, but 1 reply: each", false},
 		{"no folder for the module", order, []string{"-out", "none/mine"}, "-out none/mine: make the folder none first",

@@ -183,6 +183,12 @@ type form struct {
 	hex          bool // bytes that look like it
 }
 
+// scalar says whether a type of whole samples is no object of fields: a value of a plain type stands for it.
+func scalar(m *protogen.Message) bool {
+	is := known(m)
+	return is != "" && is != "Empty"
+}
+
 // walker learns from samples how the fields of their messages stand in JSON.
 type walker struct {
 	forms    map[protoreflect.FullName]*form
@@ -203,7 +209,7 @@ type null struct {
 func (w *walker) dropNulls() (told []string) {
 	for _, n := range w.nulls {
 		if line := n.at + ": null is left out, as others leave the key out"; !w.always(n.field) {
-			delete(n.object, w.form(n.field).key)
+			delete(n.object, w.form(n.field.Desc).key)
 			if !slices.Contains(told, line) {
 				told = append(told, line)
 			}
@@ -219,15 +225,14 @@ func newWalker() *walker {
 // read walks samples of a type, and has protobuf read them.
 func (w *walker) read(m *protogen.Message, at string, given []sample) (all []any, err error) {
 	for _, s := range given {
-		v := tree(s.data)
-		err := wants(m, v, at)
-		if err == nil {
-			err = w.message(m, v, at)
-		}
+		v, err := w.whole(m, tree(s.data), at)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		if _, err := s.read(m.Desc); err != nil {
+		switch _, err := s.read(m.Desc); {
+		case err != nil && scalar(m):
+			return nil, fmt.Errorf("%w: JSON has the value of a %s alone", err, original(m.Desc))
+		case err != nil:
 			return nil, err
 		}
 		all = append(all, v)
@@ -235,9 +240,19 @@ func (w *walker) read(m *protogen.Message, at string, given []sample) (all []any
 	return all, nil
 }
 
-// form returns that of a field, which is empty if no sample has it.
-func (w *walker) form(field *protogen.Field) *form {
-	name := field.Desc.FullName()
+// whole walks a sample, which has a message's own form in JSON, and returns it as plain structs read it.
+func (w *walker) whole(m *protogen.Message, v any, at string) (any, error) {
+	if !scalar(m) {
+		return v, cmp.Or(wants(m, v, at), w.message(m, v, at))
+	}
+	f := w.form(m.Desc)
+	v, err := w.value(f, m, protoreflect.MessageKind, v, at)
+	return v, cmp.Or(err, w.judge(f, at))
+}
+
+// form returns that of a field, or of a type of whole samples. It is empty if no sample has it.
+func (w *walker) form(of protoreflect.Descriptor) *form {
+	name := of.FullName()
 	if w.forms[name] == nil {
 		w.forms[name] = new(form)
 	}
@@ -246,7 +261,7 @@ func (w *walker) form(field *protogen.Field) *form {
 
 // always says whether each message has the field, a null or a zero too.
 func (w *walker) always(field *protogen.Field) bool {
-	f := w.form(field)
+	f := w.form(field.Desc)
 	return f.seen > 0 && f.seen == w.messages[field.Parent.Desc.FullName()]
 }
 
@@ -300,7 +315,7 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 		if field == nil {
 			continue
 		}
-		f := w.form(field)
+		f := w.form(field.Desc)
 		switch {
 		case f.key == "" && !fitsTag(key):
 			return fmt.Errorf("%s: a key with such characters can't stand in a Go struct", at)
@@ -320,7 +335,7 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 		}
 		err := fits(field, object[key], at)
 		read := func(v any) any {
-			v, failed := w.value(f, value(field), v, at)
+			v, failed := w.value(f, value(field).Message, value(field).Desc.Kind(), v, at)
 			err = cmp.Or(err, failed)
 			return v
 		}
@@ -339,23 +354,30 @@ func (w *walker) message(m *protogen.Message, v any, at string) error {
 		default:
 			object[key] = read(object[key])
 		}
-		switch {
-		case err != nil:
+		if err = cmp.Or(err, w.judge(f, at)); err != nil {
 			return err
-		case f.text && f.number:
-			return fmt.Errorf("%s: text in some samples, and numbers in others: use one form", at)
-		case f.odd && f.number:
-			w.tell(at + ": NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here")
-		case f.hex:
-			w.tell(at + ": looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex")
 		}
 	}
 	return nil
 }
 
-func (w *walker) tell(line string) {
-	if !slices.Contains(w.told, line) {
-		w.told = append(w.told, line)
+// judge refuses a form that no plain struct has, and tells of odd ones.
+func (w *walker) judge(f *form, at string) error {
+	switch {
+	case f.text && f.number:
+		return fmt.Errorf("%s: text in some samples, and numbers in others: use one form", at)
+	case f.odd && f.number:
+		w.tell(at, "NaN and Infinity are no numbers of JSON: beside some, plain structs have the type any here")
+	case f.hex:
+		w.tell(at, "looks like hex, and is read as base64, as protobuf's JSON has bytes: convert it if it is hex")
+	}
+	return nil
+}
+
+// tell has one line for a path, of the first value that calls for one.
+func (w *walker) tell(at, what string) {
+	if !slices.ContainsFunc(w.told, func(line string) bool { return strings.HasPrefix(line, at+": ") }) {
+		w.told = append(w.told, at+": "+what)
 	}
 }
 
@@ -378,12 +400,11 @@ func integer(number string) string {
 
 // value walks one value of a field, which is an element of a list or of a map, too. It returns the value as plain
 // structs read it.
-func (w *walker) value(f *form, field *protogen.Field, v any, at string) (any, error) {
+func (w *walker) value(f *form, m *protogen.Message, kind protoreflect.Kind, v any, at string) (any, error) {
 	text, isText := v.(string)
-	kind := field.Desc.Kind()
-	switch known := known(field.Message); {
+	switch known := known(m); {
 	case known == "Wrapper":
-		kind = field.Message.Fields[0].Desc.Kind()
+		kind = m.Fields[0].Desc.Kind()
 	case known == "Timestamp":
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
@@ -393,11 +414,11 @@ func (w *walker) value(f *form, field *protogen.Field, v any, at string) (any, e
 		return v, nil
 	case known == "Duration" && !duration.MatchString(text):
 		return v, fmt.Errorf("%s: %s is no google.protobuf.Duration: write 1.5s", at, brief(v))
-	case known == "" && field.Message != nil:
-		if err := wants(field.Message, v, at); err != nil {
+	case known == "" && m != nil:
+		if err := wants(m, v, at); err != nil {
 			return v, err
 		}
-		return v, w.message(field.Message, v, at)
+		return v, w.message(m, v, at)
 	case known != "":
 		return v, nil
 	}
@@ -419,10 +440,14 @@ func (w *walker) value(f *form, field *protogen.Field, v any, at string) (any, e
 		f.odd = f.odd || isText
 		fallthrough
 	default:
-		if isNumber {
-			v = json.Number(integer(number.String()))
-		} else if isText {
-			v = integer(text)
+		was := cmp.Or(number.String(), text)
+		if is := integer(was); is != was {
+			var now any = is
+			if isNumber {
+				now = json.Number(is)
+			}
+			w.tell(at, fmt.Sprintf("%s in the sample, %s as a plain struct", brief(v), brief(now)))
+			v = now
 		}
 	}
 	f.text, f.number = f.text || isText, f.number || isNumber

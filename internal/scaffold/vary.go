@@ -225,6 +225,9 @@ func (s *samples) once() {
 // scalars calls see with each scalar of a request that a key can be made of, and with the fields that lead to it. They
 // are below messages, and in the first element of a list.
 func scalars(m *protogen.Message, v protoreflect.Message, path []*protogen.Field, see func([]*protogen.Field, string)) {
+	if slices.Contains([]string{"Struct", "Value", "ListValue"}, known(m)) { // whose values may be objects
+		return
+	}
 	for _, f := range m.Fields {
 		if !v.Has(f.Desc) || f.Desc.IsMap() || known(f.Message) != "" || unfit(f) != "" {
 			continue
