@@ -75,6 +75,9 @@ func generate(p *protogen.Plugin, w *walker, m *made, request, reply *protogen.M
 	for _, m := range g.plain.all {
 		g.structOf(m)
 	}
+	if slices.ContainsFunc(g.plain.all, func(m *protogen.Message) bool { return slices.ContainsFunc(fields(m), isNull) }) {
+		g.p(nullValue)
+	}
 	file("equal", "the comparisons of replies, for both families of types. They run inside calls.")
 	for _, m := range g.plain.all[:compared] {
 		g.equal(m)
@@ -93,6 +96,15 @@ func generate(p *protogen.Plugin, w *walker, m *made, request, reply *protogen.M
 	g.key("keyOf", "plainRequest", s.key, false)
 	g.key("keyOfPB", "pbRequest", s.key, true)
 }
+
+// nullValue is the plain type of google.protobuf.NullValue.
+const nullValue = `// nullValue tells a null that is there from none: in a oneof it's an arm.
+type nullValue bool
+
+func (n *nullValue) UnmarshalJSON([]byte) error { *n = true; return nil }
+
+func (n nullValue) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+`
 
 // named is what an identifier of another package looks like until it is written: only then is the package imported.
 var named = regexp.MustCompile(`«(.+?)»(\w+)`)
@@ -122,6 +134,9 @@ func fields(m *protogen.Message) (kept []*protogen.Field) {
 // plainType is the type of a field's values in plain structs, and the function that compares two; "" is ==.
 func (g *generator) plainType(f *protogen.Field) (typ, equal string) {
 	v := value(f)
+	if isNull(f) {
+		return "nullValue", ""
+	}
 	return g.typeOf(v.Message, v.Desc.Kind(), g.form(f.Desc), !f.Desc.IsList() && !f.Desc.IsMap())
 }
 
@@ -161,7 +176,7 @@ func fraction(kind protoreflect.Kind) bool {
 // pointer says whether a plain struct has a pointer to a field's value, which tells an absent one from a zero.
 func (g *generator) pointer(f *protogen.Field) bool {
 	typ, _ := g.plainType(f)
-	return !f.Desc.IsList() && !f.Desc.IsMap() && typ != "any" && typ[0] != '*' && (f.Desc.HasPresence() || g.form(f.Desc).null)
+	return !f.Desc.IsList() && !f.Desc.IsMap() && !isNull(f) && typ != "any" && typ[0] != '*' && (f.Desc.HasPresence() || g.form(f.Desc).null)
 }
 
 func goType(kind protoreflect.Kind) string {
@@ -209,7 +224,7 @@ func (g *generator) structOf(m *protogen.Message) {
 		if !g.always(f) {
 			tag += ",omitempty"
 		}
-		if g.form(f.Desc).text && typ != "string" {
+		if g.form(f.Desc).text && typ != "string" && typ != "nullValue" {
 			tag += ",string"
 		}
 		switch {

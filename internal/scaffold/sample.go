@@ -24,6 +24,7 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 )
@@ -208,11 +209,15 @@ type null struct {
 // dropNulls leaves out the nulls of keys that some messages lack: plain structs can't tell the two apart.
 func (w *walker) dropNulls() (told []string) {
 	for _, n := range w.nulls {
-		if line := n.at + ": null is left out, as others leave the key out"; !w.always(n.field) {
-			delete(n.object, w.form(n.field.Desc).key)
-			if !slices.Contains(told, line) {
-				told = append(told, line)
-			}
+		if w.always(n.field) {
+			continue
+		}
+		key, length := w.form(n.field.Desc).key, len("\x02\x08\x00") // in protobuf, before which is the tag
+		delete(n.object, key)
+		line := fmt.Sprintf("%s: null is left out, as others leave the key out: %d bytes less of JSON, and %d of protobuf",
+			n.at, len(`"":null,`)+len(key), protowire.SizeTag(n.field.Desc.Number())+length)
+		if !slices.Contains(told, line) {
+			told = append(told, line)
 		}
 	}
 	return told
@@ -469,10 +474,14 @@ func unfit(f *protogen.Field) string {
 		return "google.protobuf.Any holds types that the .proto does not name"
 	case v.Desc.Kind() == protoreflect.GroupKind:
 		return "plain structs have no groups and delimited fields"
-	case v.Enum != nil && v.Enum.Desc.FullName() == "google.protobuf.NullValue":
-		return "plain structs have no google.protobuf.NullValue"
 	}
 	return ""
+}
+
+// isNull says whether a field's values are nulls, which only say that they are there.
+func isNull(f *protogen.Field) bool {
+	of := value(f).Enum
+	return of != nil && of.Desc.FullName() == "google.protobuf.NullValue"
 }
 
 // value describes the elements of a field.
