@@ -380,15 +380,18 @@ func TestEndedFromOutside(t *testing.T) {
 				stdout, _, err := typed(t, "report", out)
 				require.NoError(t, err, stdout)
 			}
-			require.FileExists(t, filepath.Join(out, "report.html"))
+			for _, page := range []string{"report.html", "report.md"} {
+				require.Contains(t, read(t, filepath.Join(out, page)), "1 of 8 planned processes measured each workload", page)
+			}
 			s, err := report.Read(out)
 			require.NoError(t, err)
 			a := s.Answers[0]
-			require.Equal(t, verdict.Counts{Planned: 8, Counted: 1}, a.Processes)
+			require.Equal(t, verdict.Counts{Planned: 8, Measured: 1, Counted: 1}, a.Processes)
 			require.InEpsilon(t, 200e3, a.Time.BaseNs, 1e-6)
 			require.Equal(t, verdict.Undecided, a.Time.Verdict)
 			if status > 0 {
 				require.Contains(t, s.Warnings, "interrupted")
+				require.Contains(t, stdout.String(), "1 of 8 processes count")
 				require.NotContains(t, stdout.String(), "gate: ", "an interrupted run is not judged")
 			}
 			require.Contains(t, s.Raw, "/stack=other")

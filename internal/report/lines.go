@@ -210,14 +210,14 @@ func (s Summary) Results(detail bool) *table.Table {
 }
 
 // notes are what is to be said of a verdict. A terminal has what changes what a reader makes of it: why an interval
-// that excludes 1 decides nothing, or none is shown, and that the machine was not quiet.
+// that excludes 1 decides nothing, or none is shown, that too few processes count, and that the machine was not quiet.
 func (s Summary) notes(l line, detail bool) (all []string) {
 	switch f := l.led.Figure; {
 	case detail && l.flows():
 		return nil
 	case detail:
 		return l.led.Notes()
-	case f.Verdict == verdict.Undecided && f.Interval().ExcludesOne():
+	case f.Verdict == verdict.Undecided && (f.Interval().ExcludesOne() || f.Reason.Kind == verdict.TooFew):
 		all = inShort(f.Reason)
 	}
 	if f := l.led.Figure; f.Verdict == verdict.Undecided && all == nil && !table.TellsSize(f.Lo, f.Hi) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -126,6 +127,35 @@ func (l Led) Notes() (all []string) {
 			100*l.Answer.Others))
 	}
 	return all
+}
+
+// measurers are the fewest and the most processes that have measured a workload, of those that any has measured.
+func (s Summary) measurers() (fewest, most int) {
+	for _, a := range s.Answers {
+		if n := a.Processes.Measured; n > 0 {
+			fewest, most = min(n, cmp.Or(fewest, n)), max(n, most)
+		}
+	}
+	return cmp.Or(fewest, s.Plan.Processes), cmp.Or(most, s.Plan.Processes) // as in older results
+}
+
+// Complete tells whether all processes have measured that were planned.
+func (s Summary) Complete() bool {
+	fewest, _ := s.measurers()
+	return fewest >= s.Plan.Processes
+}
+
+// Measurers are the processes that have measured, and those that were planned if these are more.
+func (s Summary) Measurers() string {
+	fewest, most := s.measurers()
+	n := fmt.Sprint(fewest)
+	if most > fewest {
+		n = fmt.Sprintf("%d to %d", fewest, most)
+	}
+	if !s.Complete() {
+		n += fmt.Sprintf(" of %d planned", s.Plan.Processes)
+	}
+	return n + " processes"
 }
 
 // Unchecked are the conditions that some records don't tell, each once. Older results have them in words.

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +95,41 @@ func TestNotes(t *testing.T) {
 func processed(planned int, n verdict.Counts) Answer {
 	n.Planned = planned
 	return Answer{Answer: verdict.Answer{Processes: n}}
+}
+
+// Pages say how many processes have measured, and a terminal why they are too few, however wide the interval is.
+func TestMeasurers(t *testing.T) {
+	of := func(planned int, measured ...int) Summary {
+		s := Summary{Base: "httpjson", Plan: Plan{Processes: planned, Layouts: 8}}
+		for _, n := range measured {
+			a := processed(planned, verdict.Counts{Measured: n, Counted: n})
+			a.Does, a.Stack = "a small call", "grpcprotobuf"
+			a.Time = verdict.Figure{Ratio: 1.1, Lo: 0.1, Hi: 9, BaseNs: 1000, Verdict: verdict.Undecided,
+				Reason: verdict.Reason{Kind: verdict.TooFew, Processes: n, Of: planned, Needed: 6}}
+			s.Answers = append(s.Answers, a)
+		}
+		return s
+	}
+	for why, c := range map[string]struct {
+		of   Summary
+		want string
+	}{
+		"all":                      {of(8, 8, 8), "8 processes measured each workload, spread over 8 links"},
+		"an older result":          {of(8, 0), "8 processes measured each workload, spread over 8 links"},
+		"interrupted":              {of(6, 2), "2 of 6 planned processes measured each workload, spread over links"},
+		"interrupted in a round":   {of(6, 3, 2), "2 to 3 of 6 planned processes measured each workload, spread over links"},
+		"interrupted in the first": {of(6, 1, 0), "1 of 6 planned processes measured each workload, spread over links"},
+		"a line that went on":      {of(8, 8, 14), "8 to 14 processes measured each workload, spread over 8 links"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			for _, write := range []func(io.Writer) error{c.of.Markdown, c.of.HTML} {
+				var page strings.Builder
+				require.NoError(t, write(&page))
+				require.Contains(t, page.String(), c.want)
+			}
+		})
+	}
+	var text strings.Builder
+	require.NoError(t, of(6, 2).Text(&text, 200, false, false))
+	require.Contains(t, text.String(), "2 of 6 processes count")
 }

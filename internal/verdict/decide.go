@@ -24,7 +24,7 @@ func Decide(plan Plan, processes []Process) Answer {
 	all := len(processes)
 	processes = slices.DeleteFunc(slices.Clone(processes), func(p Process) bool { return !plan.Obeys(p) })
 	kept, without := plan.kept(processes)
-	a := Answer{Processes: Counts{Planned: max(plan.Processes, all), Counted: len(kept),
+	a := Answer{Processes: Counts{Planned: max(plan.Processes, all), Measured: all, Counted: len(kept),
 		Miscounted: all - len(processes)}, Unchecked: unchecked(plan, kept)}
 	for _, p := range processes {
 		if plan.Disturbed(p) {

@@ -225,7 +225,7 @@ func TestOneCore(t *testing.T) {
 		return all
 	}
 	a := Decide(plan, measured())
-	require.Equal(t, Counts{Planned: 8, Counted: 6, OneCore: 2}, a.Processes)
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 6, OneCore: 2}, a.Processes)
 	require.Equal(t, More, a.Time.Verdict)
 	require.Greater(t, a.Time.Lo, 1.2)
 
@@ -245,7 +245,7 @@ func TestOneCore(t *testing.T) {
 	require.Equal(t, 4, Decide(plan, few).Processes.OneCore, "half had a second core")
 	few[2].CPUNs[0] = 1.04 * few[2].Ns[0]
 	a = Decide(plan, few)
-	require.Equal(t, Counts{Planned: 8, Counted: 8, NoSecond: 5}, a.Processes, "one that had two cores discards nobody")
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 8, NoSecond: 5}, a.Processes, "one that had two cores discards nobody")
 	require.Equal(t, Undecided, a.Time.Verdict)
 
 	none := measured()
@@ -257,7 +257,7 @@ func TestOneCore(t *testing.T) {
 		none[i].CPUNs = [3]float64{}
 	}
 	a = Decide(plan, none)
-	require.Equal(t, Counts{Planned: 8, Counted: 8}, a.Processes)
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 8}, a.Processes)
 	require.Equal(t, []Unchecked{UncheckedCores, UncheckedOthers}, a.Unchecked)
 	require.Empty(t, Decide(Plan{}, none).Unchecked, "on one core neither matters")
 }
@@ -560,18 +560,18 @@ func TestLittlesLaw(t *testing.T) {
 		all = append(all, p)
 	}
 	a := Decide(asks, all)
-	require.Equal(t, Counts{Planned: 8, Counted: 6, Miscounted: 2}, a.Processes)
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 6, Miscounted: 2}, a.Processes)
 	require.Equal(t, More, a.Time.Verdict)
 	require.InDelta(t, 140, a.Time.StackNs, 1e-9, "no mean has what doesn't count")
 	require.True(t, a.Wanting(asks, a.Time), "others are measured in their place")
 	all[1].InFlight[0] = 1
 	a = Decide(asks, all)
-	require.Equal(t, Counts{Planned: 8, Counted: 5, Miscounted: 3}, a.Processes)
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 5, Miscounted: 3}, a.Processes)
 	require.Equal(t, Reason{Kind: TooFew, Processes: 5, Of: 8, Needed: 6, Miscounted: 3}, a.Time.Reason)
 	for i := range all {
 		all[i].InFlight[0] = 1
 	}
-	require.Equal(t, Counts{Planned: 8, Miscounted: 8}, Decide(asks, all).Processes)
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Miscounted: 8}, Decide(asks, all).Processes)
 }
 
 // at is what a process at a rate tells of each arm.

@@ -131,6 +131,7 @@ type Answer struct {
 // Counts are the processes of an answer.
 type Counts struct {
 	Planned    int `json:"planned"`
+	Measured   int `json:"measured,omitzero"`       // 0 in older results
 	Counted    int `json:"counted"`                 // that measured, and are not left out
 	OneCore    int `json:"one_core,omitzero"`       // left out, since they had one core
 	NoSecond   int `json:"no_second_core,omitzero"` // counted, though most had no second core
