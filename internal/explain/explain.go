@@ -209,9 +209,24 @@ func (o options) print(stdout io.Writer, all []*calls.Explanation) (err error) {
 	if len(all) == 2 {
 		err = errors.Join(err, calls.PrintDifference(stdout, all[0], all[1]))
 	}
-	shell.Say(stdout, "\n± and intervals hold at 95%%, over processes, each with new connections. SE is a standard "+
-		"error over processes, or that of counting the samples of a file.")
+	shell.Say(stdout, "\n%s", footnote(all))
 	return err
+}
+
+// footnote says what the errors are of that stand above it.
+func footnote(all []*calls.Explanation) string {
+	said, two := "± of a share comes from counting its samples, and holds at 95%.", len(all) == 2
+	several := func(e *calls.Explanation) bool { return len(e.Processes) > 1 }
+	switch intervals := slices.ContainsFunc(all, several); {
+	case intervals && two:
+		said += " Intervals and ± of differences hold at 95%, too, over processes, each with new connections."
+	case intervals:
+		said += " Intervals hold at 95%, too, over processes, each with new connections."
+	}
+	if two {
+		said += " SE is a standard error over processes, or that of counting the samples of a file."
+	}
+	return said
 }
 
 // next is what somebody may type who has read layers.

@@ -57,6 +57,12 @@ func interval(micro []float64) string {
 	return fmt.Sprintf("%+.1f µs (%+.1f to %+.1f)", mean, lo, hi)
 }
 
+// counting is half of Wilson's 95% interval of a share of n samples, which few samples don't make empty.
+func counting(share, n float64) float64 {
+	const z = 1.96
+	return z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
+}
+
 // Print has what a call takes, and its layers.
 func (e *Explanation) Print(w io.Writer) error {
 	samples, calls, plain := e.count(layers.All)
@@ -74,7 +80,7 @@ func (e *Explanation) Print(w io.Writer) error {
 				"themselves.", interval(missed))
 		}
 	}
-	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "share")
+	t := table.New(1, "layer", "client, µs", "server, µs", "unlabelled, µs", "all, µs", "share", "± (95%)")
 	for _, layer := range append(layers.Names(), "") {
 		sum := stats.Mean(e.micro(layers.Within(layer, "")))
 		if sum == 0 {
@@ -84,7 +90,11 @@ func (e *Explanation) Print(w io.Writer) error {
 		for _, side := range layers.Sides() {
 			row = append(row, fmt.Sprintf("%.1f", stats.Mean(e.micro(layers.Within(layer, side)))))
 		}
-		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f%%", 100*sum/stats.Mean(all)))...)
+		share, counted := sum/stats.Mean(all), ""
+		if layer != "" { // all samples are all
+			counted = fmt.Sprintf("%.1f%%", 100*counting(share, float64(samples)))
+		}
+		t.Add(append(row, fmt.Sprintf("%.1f", sum), fmt.Sprintf("%.1f%%", 100*share), counted)...)
 	}
 	return t.Text(w, shell.Width(w))
 }

@@ -53,10 +53,10 @@ Without the profiler a call takes 6301.5 µs (4376.5 to 8226.5), and 2100.5 µs 
  | CPU: means of 200 calls.
 The profiles differ from that CPU time by -100.5 µs (-106.9 to -94.1), because they miss some
  | samples and take time themselves.
-layer | client, µs | server, µs | unlabelled, µs | all, µs | share
-serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0%
-networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0%
-scheduling and wake-ups | 0.0 | 0.0 | 200.0 | 200.0 | 10.0%
+layer | client, µs | server, µs | unlabelled, µs | all, µs | share | ± (95%)
+serialisation | 1000.0 | 500.0 | 0.0 | 1500.0 | 75.0% | 4.2%
+networking (syscalls) | 0.0 | 300.0 | 0.0 | 300.0 | 15.0% | 3.5%
+scheduling and wake-ups | 0.0 | 0.0 | 200.0 | 200.0 | 10.0% | 3.0%
 sum | 1000.0 | 800.0 | 200.0 | 2000.0 | 100.0%
 
 a minus b
