@@ -235,7 +235,7 @@ func questions(all []testkit.Question[question]) string {
 }
 
 // progressLine says how long a run takes.
-var progressLine = regexp.MustCompile(`(?m)^.* left of about .*\n`)
+var progressLine = regexp.MustCompile(`(?m)^.* (?:left of about|so far, longer than expected).*\n`)
 
 // inOneLine runs rpcbench, and demands the exit status, and one line on standard error alone, beside those of progress.
 func inOneLine(ts *testscript.TestScript, status int, args []string) {

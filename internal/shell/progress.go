@@ -28,9 +28,12 @@ type Clock struct {
 	mu    sync.Mutex      // guards what follows
 	later []time.Duration // that the parts take which have not begun, about
 	what  string          // is being done; nothing between parts
-	left  time.Duration   // of all parts, when that was shown
+	left  time.Duration   // of the part that has begun, when that was shown
 	shown time.Time
 }
+
+// late is by how much a step may take longer than expected before that is said.
+const late = 10 * time.Second
 
 // NewClock makes one for a command with such parts. The context ends with the command, and so does the clock.
 func NewClock(ctx context.Context, w io.Writer, parts ...time.Duration) (context.Context, *Clock) {
@@ -73,6 +76,8 @@ func Progress(ctx context.Context, w io.Writer) Show {
 
 // Part begins the next part.
 func (k *Clock) Part() Show {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.later = k.later[1:]
 	return k.Show
 }
@@ -82,9 +87,6 @@ func (k *Clock) Show(what string, left time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	first := k.shown.IsZero()
-	for _, part := range k.later {
-		left += part
-	}
 	if k.what = what; what != "" {
 		k.left, k.shown = left, time.Now()
 	}
@@ -98,17 +100,28 @@ func (k *Clock) Show(what string, left time.Duration) {
 // begin draws for the first time. What undecided lines may take is told once: a bar has it in a line that stays.
 func (k *Clock) begin() {
 	if k.Spare > 0 && k.bar {
-		fmt.Fprintf(k.out, "rpcbench: about %v, and %v more if lines are undecided\n", k.left.Round(time.Second),
+		all, _ := k.rest()
+		fmt.Fprintf(k.out, "rpcbench: about %v, and %v more if lines are undecided\n", all.Round(time.Second),
 			k.Spare.Round(time.Second))
 	}
 	k.draw()
 	k.Spare = 0
 }
 
+// rest is how much is left of all parts, about, and whether the one that has begun takes longer than expected.
+func (k *Clock) rest() (left time.Duration, longer bool) {
+	own := k.left - time.Since(k.shown)
+	left = max(0, own)
+	for _, part := range k.later {
+		left += part
+	}
+	return left, own < -late
+}
+
 // draw asks for the width each time, since a terminal may have another one than before.
 func (k *Clock) draw() {
 	past, line := time.Since(k.began), ""
-	rest := max(0, k.left-time.Since(k.shown))
+	rest, longer := k.rest()
 	left, all := rest.Round(time.Second), (past + rest).Round(time.Second)
 	switch {
 	case k.out == nil, k.what == "" && !k.bar:
@@ -121,9 +134,15 @@ func (k *Clock) draw() {
 		}
 		share, cells := float64(past)/float64(past+rest), min(20, columns/5)
 		full := int(share * float64(cells))
-		text := []rune(fmt.Sprintf("[%s%s] %2.0f%%, %v left: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
-			100*share, left, k.what))
+		remains := fmt.Sprintf("%v left", left)
+		if longer {
+			remains = "overdue"
+		}
+		text := []rune(fmt.Sprintf("[%s%s] %2.0f%%, %s: %s", strings.Repeat("#", full), strings.Repeat(".", cells-full),
+			100*share, remains, k.what))
 		line = string(text[:min(len(text), columns-1)])
+	case longer:
+		line = fmt.Sprintf("rpcbench: %v so far, longer than expected: %s\n", past.Round(time.Second), k.what)
 	default:
 		more := ""
 		if k.Spare > 0 { // when all begins

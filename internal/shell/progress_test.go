@@ -61,7 +61,7 @@ func TestLineAMinute(t *testing.T) {
 		lines := bufio.NewReader(out)
 		for _, want := range []string{"35s left of about 35s, and 7s more if lines are undecided: linking",
 			"5s left of about 1m5s: process 8 of 8",
-			"8s left of about 2m8s: going on: process 20", "0s left of about 3m0s: counting"} {
+			"8s left of about 2m8s: going on: process 20", "3m0s so far, longer than expected: counting"} {
 			line, err := lines.ReadString('\n')
 			require.NoError(t, err)
 			require.Equal(t, "rpcbench: "+want+"\n", line)
@@ -78,12 +78,36 @@ func TestLineAMinute(t *testing.T) {
 	})
 }
 
+// A step that takes longer than expected says so, as long as it goes on, however much later parts take.
+func TestLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out, in, err := os.Pipe()
+		require.NoError(t, err)
+		defer in.Close()
+		defer out.Close()
+		_, k := NewClock(t.Context(), in, 4*time.Second, 10*time.Minute)
+		defer k.End()
+		k.Part()("linking", 4*time.Second)
+		<-time.After(2*time.Minute + time.Second)
+		k.Part()("process 1 of 8", 10*time.Minute)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		lines := bufio.NewReader(out)
+		for _, want := range []string{"10m4s left of about 10m4s: linking", "1m0s so far, longer than expected: linking",
+			"2m0s so far, longer than expected: linking", "9m1s left of about 12m1s: process 1 of 8"} {
+			line, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "rpcbench: "+want+"\n", line)
+		}
+	})
+}
+
 // A bar has what is done and how much is left. Its share and the time that is left go back only where a step takes
 // longer than the one before expected, and it fits a terminal whose width changes. It goes on by itself, and leaves an
 // empty line.
 func TestBar(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+)%, (\w+) left: (.*)$`)
+	bar := regexp.MustCompile(`^\[(#*)(\.*)\] +(\d+)%, (?:(\w+) left|overdue): (.*)$`)
 	for _, columns := range []int{100, 80, 40, 24} {
 		side, shown := testkit.Terminal(t, columns)
 		synctest.Test(t, func(t *testing.T) {
@@ -99,8 +123,11 @@ func TestBar(t *testing.T) {
 					if found := bar.FindStringSubmatch(line); found != nil {
 						n, err := strconv.Atoi(found[3])
 						require.NoError(t, err)
-						least, err := time.ParseDuration(found[4])
-						require.NoError(t, err)
+						least := left
+						if found[4] != "" {
+							least, err = time.ParseDuration(found[4])
+							require.NoError(t, err)
+						}
 						if n < share || least > left {
 							backs++
 						}
@@ -116,7 +143,7 @@ func TestBar(t *testing.T) {
 				last := read()
 				require.Equal(t, steps[i].what == "", last == "")
 				if columns >= 80 && last != "" {
-					require.True(t, strings.HasSuffix(last, " left: "+steps[i].what), last)
+					require.True(t, strings.HasSuffix(last, ": "+steps[i].what), last)
 				}
 				columns = 10 + (columns+37)%70
 				testkit.Resize(t, side, columns)
