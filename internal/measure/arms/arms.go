@@ -162,8 +162,8 @@ func (a *Arm) close() error {
 	calls := a.calls
 	err := o.Close()
 	if allowed := Reconnects(calls); a.Reconnects > allowed+Late()-a.late {
-		return fmt.Errorf("%s: %d connections in %d calls beyond those to be used throughout; %d are allowed",
-			a.Name, a.Reconnects, calls, allowed)
+		return fmt.Errorf("%s: connections were opened again %d times in %d calls, and %d are allowed: "+
+			"a stack that does so by design declares Traits.Reconnects", a.Name, a.Reconnects, calls, allowed)
 	}
 	return err
 }

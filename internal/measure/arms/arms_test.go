@@ -209,8 +209,8 @@ func TestThirdConnectionIsAnError(t *testing.T) {
 	many := g.Arms[0] // as if it had made many calls, and at the limit, on a quiet machine
 	many.calls, many.Reconnects, many.late = 1e9-many.open.Load().Loop.Begun(), 1e6, Late()+1e5
 	reconnect(t, g)
-	require.ErrorContains(t, g.Close(), "rawtcp: 1000001 connections in 1000000000 calls beyond those to be "+
-		"used throughout; 1000000 are allowed")
+	require.ErrorContains(t, g.Close(), "rawtcp: connections were opened again 1000001 times in 1000000000 "+
+		"calls, and 1000000 are allowed: a stack that does so by design declares Traits.Reconnects")
 }
 
 // A stack that reconnects declares no connections, so none is too many.
