@@ -176,7 +176,8 @@ func fraction(kind protoreflect.Kind) bool {
 // pointer says whether a plain struct has a pointer to a field's value, which tells an absent one from a zero.
 func (g *generator) pointer(f *protogen.Field) bool {
 	typ, _ := g.plainType(f)
-	return !f.Desc.IsList() && !f.Desc.IsMap() && !isNull(f) && typ != "any" && typ[0] != '*' && (f.Desc.HasPresence() || g.form(f.Desc).null)
+	return !f.Desc.IsList() && !f.Desc.IsMap() && !isNull(f) && typ != "any" && typ[0] != '*' &&
+		(f.Desc.HasPresence() || g.form(f.Desc).null)
 }
 
 func goType(kind protoreflect.Kind) string {

@@ -84,7 +84,8 @@ func (g given) in(t *testing.T) []string {
 	for name, data := range map[string]string{g.name + ".proto": text, "request.json": g.request, "reply.json": g.reply} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 	}
-	return []string{"-proto", g.name + ".proto", "-I", dir, "-call", g.name + ".v1." + strings.Replace("Orders/"+cmp.Or(g.method, "Get"), "Orders/Values/", "Values/", 1),
+	return []string{"-proto", g.name + ".proto", "-I", dir, "-call",
+		g.name + ".v1." + strings.Replace("Orders/"+cmp.Or(g.method, "Get"), "Orders/Values/", "Values/", 1),
 		"-request", filepath.Join(dir, "request.json"), "-reply", filepath.Join(dir, "reply.json")}
 }
 

@@ -245,7 +245,8 @@ func TestOneCore(t *testing.T) {
 	require.Equal(t, 4, Decide(plan, few).Processes.OneCore, "half had a second core")
 	few[2].CPUNs[0] = 1.04 * few[2].Ns[0]
 	a = Decide(plan, few)
-	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 8, NoSecond: 5}, a.Processes, "one that had two cores discards nobody")
+	require.Equal(t, Counts{Planned: 8, Measured: 8, Counted: 8, NoSecond: 5}, a.Processes,
+		"one that had two cores discards nobody")
 	require.Equal(t, Undecided, a.Time.Verdict)
 
 	none := measured()

@@ -152,7 +152,8 @@ func (f *Folder) Find(ctx context.Context, build string) (err error) {
 		s.env = []string{noWorkspace}
 		s.program = s.exact
 		path, _, _ := strings.Cut(s.exact, "@")
-		s.same(err == nil && s.exact == here("go", "list", "-m", "-f", "{{if not .Replace}}{{.Path}}@{{.Version}}{{end}}", path))
+		has := here("go", "list", "-m", "-f", "{{if not .Replace}}{{.Path}}@{{.Version}}{{end}}", path)
+		s.same(err == nil && s.exact == has)
 	default:
 		if s.commit, s.dir, err = f.revision(ctx, build); err == nil {
 			s.program = cmp.Or(here("git", "rev-parse", s.commit+"^{tree}"), s.commit)
@@ -238,7 +239,8 @@ func (f *Folder) version(ctx context.Context, wanted string) (mod, exact string,
 	case err != nil:
 		return "", "", err
 	case strings.Contains(mains, "\n"): // which a go.mod can't tell of, and the base is built of them
-		return "", "", errors.New("this workspace has several modules: set " + noWorkspace + " to build with versions of others")
+		return "", "", errors.New("this workspace has several modules: set " + noWorkspace +
+			" to build with versions of others")
 	}
 	f.made++
 	mod = filepath.Join(f.dir, strconv.Itoa(f.made)+".mod")

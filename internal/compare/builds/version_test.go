@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var long = flag.Bool("long", false, "build the command with the oldest versions of libraries, and with those before them")
+var long = flag.Bool("long", false, "build the command with the oldest versions of libraries, and the ones before")
 
 const command = "github.com/rpcbench/rpcbench/cmd/rpcbench"
 
@@ -34,7 +34,8 @@ func TestOldest(t *testing.T) {
 			}
 			_, _, err = folder.Link(t.Context(), path+"@"+version, 0)
 			require.NoError(t, err)
-			released := slices.DeleteFunc(strings.Fields(string(out))[1:], func(v string) bool { return strings.Contains(v, "-") })
+			before := func(v string) bool { return strings.Contains(v, "-") } // a release
+			released := slices.DeleteFunc(strings.Fields(string(out))[1:], before)
 			if i := slices.Index(released, version); i > 0 {
 				_, _, err = folder.Link(t.Context(), path+"@"+released[i-1], 0)
 				require.ErrorContains(t, err, path+"@"+released[i-1]+": rpcbench needs "+version+" or newer: ")
