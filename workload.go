@@ -30,7 +30,7 @@ type Workload struct {
 	NewConn bool    // each call opens a connection, and closes it
 	TLS     bool    // TLS 1.3
 	Unix    bool    // a Unix socket in place of TCP
-	Link    string  // emulated network: 4g, or a round trip and a rate such as 40ms/10Mbps; "" is none
+	Link    string  // emulated network, which all connections share: 4g, or a round trip and a rate such as 40ms/10Mbps
 
 	Wait  time.Duration `json:",omitzero"` // how long handlers wait before they answer: see ServerConfig
 	Procs int           // GOMAXPROCS that the workload needs: 1 to compare CPU work, 0 for all cores

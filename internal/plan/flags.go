@@ -176,7 +176,8 @@ func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 	f.BoolVar(&m.NewConn, "new-connections", false, "make a connection for each call")
 	f.BoolVar(&m.Stream, "stream", false, "make all calls on one stream, where a stack has streams")
 	f.BoolVar(&m.Headers, "headers", false, "send a token, a trace and a user agent with each call")
-	f.StringVar(&m.Link, "link", "", "emulated `network`: 4g, or a round trip and a rate such as 40ms/10Mbps")
+	f.StringVar(&m.Link, "link", "", "emulated `network` that all connections of a stack share: 4g, or a round\n"+
+		"trip and a rate such as 40ms/10Mbps")
 	f.Var(&m.gomaxprocs, "gomaxprocs", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
 	f.BoolVar(&m.Apart, "apart", false, "run the server in its own process; its CPU counts too")
 	return func() (Sweep, error) { return m.sweep(f) }

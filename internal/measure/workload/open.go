@@ -97,7 +97,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	}
 	if w.Link != "" {
 		link, _ := tap.FindLink(w.Link) // which Check has seen
-		config.WrapClient = wrapped(link.Wrap, config.WrapClient)
+		config.WrapClient = wrapped(link.Shared(), config.WrapClient)
 	}
 	if w.NewConn {
 		o.dials, config.WrapClient = 1, wrapped(resetOnClose, config.WrapClient)

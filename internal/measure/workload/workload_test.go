@@ -680,3 +680,19 @@ func (w wrappedStream) Prepare(u rpcbench.User) (rpcbench.Call, error) {
 	call, err := w.Stream.Prepare(u)
 	return w.wrap(call), err
 }
+
+// TestOneLink: callers share an emulated link, each way, whatever their connections. Less time than the link takes for
+// the bytes is seen on no machine.
+func TestOneLink(t *testing.T) {
+	const callers, size, rate = 20, 5000, 8e6 // bit/s
+	w := workload.Workload{Callers: callers, Payload: "5kB", Link: "1ms/8Mbps"}
+	for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
+		o, err := w.Open(t.Context(), stack, workload.Setup{})
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, o.Loop.Start(1))
+		require.NoError(t, o.Loop.Finish())
+		require.GreaterOrEqual(t, time.Since(began).Seconds(), callers*size*8/rate, stack.Name)
+		require.NoError(t, o.Close())
+	}
+}

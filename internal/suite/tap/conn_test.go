@@ -40,10 +40,10 @@ func wrappers() []wrapper {
 			gate.Hold(random(16))
 			return gate.Wrap
 		}},
-		{"Link", func() func(net.Conn) net.Conn { return tap.Link{RTT: 100 * us, Rate: 1e10}.Wrap }},
+		{"Link", func() func(net.Conn) net.Conn { return tap.Link{RTT: 100 * us, Rate: 1e10}.Shared() }},
 		{"all", func() func(net.Conn) net.Conn {
 			counter, recorder, gate := new(tap.Counter), new(tap.Tap), new(tap.Gate)
-			return func(c net.Conn) net.Conn { return tap.Link{}.Wrap(gate.Wrap(recorder.Wrap(counter.Wrap(c)))) }
+			return func(c net.Conn) net.Conn { return tap.Link{}.Shared()(gate.Wrap(recorder.Wrap(counter.Wrap(c)))) }
 		}},
 	}
 }

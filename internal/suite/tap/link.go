@@ -12,9 +12,9 @@ import (
 
 // Link emulates a network beneath a client's connections. It delays bytes and limits their rate, and adds none.
 //
-// Each packet leaves after the earlier ones, at the rate of the link, and arrives half an RTT later. There is no
-// loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best case, the same
-// for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
+// Each packet leaves after the earlier ones of all connections, at the rate of the link, and arrives half an RTT later.
+// There is no loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best case,
+// the same for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
 type Link struct {
 	RTT  time.Duration // round trip of a packet, without the time that the rate takes
 	Rate float64       // bit/s, each way; 0 is unlimited
@@ -43,25 +43,36 @@ func FindLink(text string) (Link, error) {
 		"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", text)
 }
 
-// Wrap puts the link beneath a connection, which counts as dialled at that moment. A client writes after the reply to
-// its SYN, so nothing leaves before one RTT. A server accepts after the client's ACK, so its first bytes leave after
-// 1.5 RTT and arrive after 2. Wrap itself does not wait.
+// Shared returns a function that puts the link beneath a connection. All connections of one such function share the
+// rate, each way. Each has queues of its own, so that one that isn't read holds up no other.
+//
+// A connection counts as dialled when it is wrapped. A client writes after the reply to its SYN, so nothing leaves before
+// one RTT. A server accepts after the client's ACK, so its first bytes leave after 1.5 RTT and arrive after 2. To wrap
+// doesn't wait.
 //
 // Close returns at once, as TCP's does. What was written arrives in time, and then the connection ends, after a minute
 // at most.
-func (l Link) Wrap(beneath net.Conn) net.Conn {
+func (l Link) Shared() (wrap func(net.Conn) net.Conn) {
+	up, down := &sender{rate: l.Rate}, &sender{rate: l.Rate}
+	return func(beneath net.Conn) net.Conn {
+		now, there := time.Now(), l.RTT/2
+		return over(beneath,
+			&queue{link: up, delay: there, opens: now.Add(l.RTT), packets: make(chan *packet, most)},
+			&queue{link: down, delay: l.RTT - there, opens: now.Add(l.RTT + there), packets: make(chan *packet, most)})
+	}
+}
+
+// over puts the two directions of a link beneath a connection.
+func over(beneath net.Conn, up, down *queue) net.Conn {
 	c := wrap(beneath)
 	c.out = c.near
 	c.end = func() error {
 		_ = beneath.SetWriteDeadline(time.Now().Add(time.Minute)) // an error means that it is closed already
 		return nil
 	}
-	now, there := time.Now(), l.RTT/2
-	up := queue{rate: l.Rate, delay: there, free: now.Add(l.RTT), packets: make(chan *packet, most)}
-	down := queue{rate: l.Rate, delay: l.RTT - there, free: now.Add(l.RTT + there), packets: make(chan *packet, most)}
 	go up.fill(c.far)
 	go func() {
-		_, _ = io.Copy(beneath, &up) // until the owner closes, or either end fails
+		_, _ = io.Copy(beneath, up) // until the owner closes, or either end fails
 		for range up.packets {
 		}
 		<-c.closed.Done()
@@ -69,7 +80,7 @@ func (l Link) Wrap(beneath net.Conn) net.Conn {
 	}()
 	go down.fill(beneath)
 	go func() {
-		c.pump(&down, func(p []byte) ([]byte, error) { return p, nil })
+		c.pump(down, func(p []byte) ([]byte, error) { return p, nil })
 		for range down.packets { // until beneath is closed
 		}
 	}()
@@ -81,14 +92,24 @@ const (
 	most       = 4 << 20 / packetSize // packets; Linux buffers 4 MB for a connection by default (tcp_wmem)
 )
 
-// queue is one direction of a link: a packet comes out when it has arrived. Packets are reused, so that only the stack
-// allocates.
+// sender is what sends packets into one direction of a link, one after the other.
+type sender struct {
+	rate float64 // bit/s; 0 is unlimited
+	mu   sync.Mutex
+	free time.Time // when it will have sent all packets so far
+}
+
+// queue is one direction of a connection: a packet comes out when it has arrived. Packets are reused, so that only the
+// stack allocates.
 type queue struct {
-	rate    float64 // bit/s; 0 is unlimited
+	link    *sender
 	delay   time.Duration
-	free    time.Time // when the link will have sent all packets so far
+	opens   time.Time // before which nothing is sent
 	packets chan *packet
 	spare   sync.Pool // of *packet
+
+	early []*packet // read before the connection opens; the sender's mutex guards them
+	open  bool      // Read has waited until then
 }
 
 // packet is what one Read returned.
@@ -108,25 +129,61 @@ func (q *queue) fill(src io.Reader) {
 			p = new(packet)
 		}
 		p.n, p.err = src.Read(p.data[:])
-		if now := time.Now(); q.free.Before(now) {
-			q.free = now
-		}
-		if q.rate > 0 {
-			q.free = q.free.Add(time.Duration(float64(p.n) * 8e9 / q.rate))
-		}
-		p.at = q.free.Add(q.delay)
+		failed := p.err // the packet is its reader's once it's queued
+		q.send(p)
 		q.packets <- p
-		if p.err != nil {
+		if failed != nil {
 			return
 		}
 	}
 }
 
-// Read waits for the next packet, which must fit into p.
+// send gives a packet its turn. One that comes before the connection opens has its turn then: those of other
+// connections leave meanwhile.
+func (q *queue) send(p *packet) {
+	q.link.mu.Lock()
+	defer q.link.mu.Unlock()
+	now := time.Now()
+	if now.Before(q.opens) {
+		q.early = append(q.early, p)
+		return
+	}
+	q.sendEarly()
+	q.turn(p, now)
+}
+
+// sendEarly gives those packets their turns that came before the connection opened. The caller has the sender's mutex.
+func (q *queue) sendEarly() {
+	for _, p := range q.early {
+		q.turn(p, q.opens)
+	}
+	q.early = nil
+}
+
+// turn says when a packet arrives that may leave from a time on.
+func (q *queue) turn(p *packet, from time.Time) {
+	if q.link.free.Before(from) {
+		q.link.free = from
+	}
+	if q.link.rate > 0 {
+		q.link.free = q.link.free.Add(time.Duration(float64(p.n) * 8e9 / q.link.rate))
+	}
+	p.at = q.link.free.Add(q.delay)
+}
+
+// Read waits for the next packet, which must fit into p. It takes the first one at once, so it is there when the
+// connection opens.
 func (q *queue) Read(b []byte) (int, error) {
 	p, more := <-q.packets
 	if !more {
 		return 0, io.EOF
+	}
+	if !q.open {
+		time.Sleep(time.Until(q.opens))
+		q.link.mu.Lock()
+		q.sendEarly()
+		q.link.mu.Unlock()
+		q.open = true
 	}
 	time.Sleep(time.Until(p.at))
 	defer q.spare.Put(p)

@@ -31,7 +31,7 @@ var paced = tap.Link{RTT: 100 * ms, Rate: 8e6}
 func linked(t *testing.T, link tap.Link) (client, server net.Conn) {
 	t.Helper()
 	inner, server := net.Pipe()
-	client = link.Wrap(inner)
+	client = link.Shared()(inner)
 	t.Cleanup(func() {
 		_, _ = server.Close(), client.Close()
 		time.Sleep(time.Hour)
@@ -146,7 +146,7 @@ func TestLinkKeepsBusy(t *testing.T) {
 	})
 }
 
-func TestLinkIsShared(t *testing.T) {
+func TestLinkKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := dialled(t, paced)
 		began := time.Now()
@@ -161,6 +161,102 @@ func TestLinkIsShared(t *testing.T) {
 		assert.Equal(t, 51*ms+500*us, time.Since(began), "it waits for the first")
 		read(t, server, 1)
 		assert.Equal(t, 55*ms+401*us, time.Since(began), "nobody is before it; it doesn't make up for idleness either")
+	})
+}
+
+// shared returns the ends of connections over one link, past the time that dialling costs, and closes them at the test's
+// end.
+func shared(t *testing.T, link tap.Link, n int) (clients, servers []net.Conn) {
+	t.Helper()
+	wrap := link.Shared()
+	for range n {
+		inner, server := net.Pipe()
+		clients, servers = append(clients, wrap(inner)), append(servers, server)
+	}
+	t.Cleanup(func() {
+		for i := range clients {
+			_, _ = servers[i].Close(), clients[i].Close()
+		}
+		time.Sleep(time.Hour)
+	})
+	time.Sleep(time.Hour)
+	return clients, servers
+}
+
+// A link carries as many bytes a second, each way at a time, however many connections share it.
+func TestLinkIsOneForAllConnections(t *testing.T) {
+	const size = 3_000_000
+	for _, n := range []int{1, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			clients, servers := shared(t, paced, n)
+			took := make(chan time.Duration)
+			carry := func(from, to net.Conn) {
+				go func() { _, _ = from.Write(make([]byte, size/n)) }()
+				go func() { took <- after(func() { read(t, to, size/n) }) }()
+			}
+			for i := range clients {
+				carry(clients[i], servers[i])
+				carry(servers[i], clients[i])
+			}
+			longest := time.Duration(0)
+			for range 2 * n {
+				longest = max(longest, <-took)
+			}
+			assert.Equal(t, 50*ms+size*us, longest, "%d connections", n)
+		})
+	}
+}
+
+// What one connection does, or doesn't, the others don't feel but for the bytes that it has sent.
+func TestLinkConnectionsAreApart(t *testing.T) {
+	t.Run("a server that doesn't read fills its own queue alone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			clients, servers := shared(t, tap.Link{RTT: 100 * ms, Rate: 8e9}, 2)
+			go func() { _, _ = clients[0].Write(make([]byte, 10_000_000)) }()
+			time.Sleep(time.Hour)
+			assert.Equal(t, 50*ms+1, after(func() {
+				write(t, clients[1], "x")
+				read(t, servers[1], 1)
+			}))
+		})
+	})
+	t.Run("nor does a client that doesn't read", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			clients, servers := shared(t, tap.Link{RTT: 100 * ms, Rate: 8e9}, 2)
+			go func() { _, _ = servers[0].Write(make([]byte, 10_000_000)) }()
+			time.Sleep(time.Hour)
+			assert.Equal(t, 50*ms+1, after(func() {
+				write(t, servers[1], "x")
+				read(t, clients[1], 1)
+			}))
+		})
+	})
+	t.Run("what waits for its own SYN holds up no other", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wrap := paced.Shared()
+			dial := func() (client, server net.Conn) {
+				inner, server := net.Pipe()
+				client = wrap(inner)
+				t.Cleanup(func() {
+					_, _ = server.Close(), client.Close()
+					time.Sleep(time.Hour)
+				})
+				return client, server
+			}
+			client, server := dial()
+			time.Sleep(time.Hour)
+			late, its := dial()
+			began := time.Now()
+			write(t, late, strings.Repeat("x", 3000)) // leaves in 100 ms
+			write(t, client, "x")
+			read(t, server, 1)
+			assert.Equal(t, 50*ms+us, time.Since(began))
+			time.Sleep(100*ms - 500*us - time.Since(began))
+			write(t, client, strings.Repeat("x", 1000)) // which the link sends until half a millisecond beyond
+			read(t, its, 3000)
+			assert.Equal(t, 150*ms+500*us+3000*us, time.Since(began), "then it has its turn")
+			read(t, server, 1000)
+		})
 	})
 }
 
@@ -231,7 +327,7 @@ func TestLinkCloseIsBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner, server := net.Pipe()
 				closed := make(chan time.Time, 2)
-				client := paced.Wrap(closeConn{inner, closed})
+				client := paced.Shared()(closeConn{inner, closed})
 				time.Sleep(time.Hour)
 				write(t, client, strings.Repeat("x", 60_000))
 				began := time.Now()
@@ -289,7 +385,7 @@ func TestLinkCarriesTheBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counter := new(tap.Counter)
 		inner, server := net.Pipe()
-		client := paced.Wrap(counter.Wrap(inner))
+		client := paced.Shared()(counter.Wrap(inner))
 		sent := string(random(300_001)) // so that the last Read has room for more than comes
 		for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
 			go func() { _, _ = io.WriteString(ends[0], sent) }()

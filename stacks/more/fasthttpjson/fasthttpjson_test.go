@@ -33,7 +33,7 @@ func TestProtocolIsThatOfHTTPJSON(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return tap.Link{}.Wrap(conn), nil
+			return tap.Link{}.Shared()(conn), nil
 		}
 		return own.Dial(config)
 	}
