@@ -198,7 +198,8 @@ func TestProtocol(t *testing.T) {
 	const none = "its process names no protocol, and this program speaks 7: it is too old, " +
 		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
-		{"a newer one", "echo 8; read line", fmt.Sprintf(other, 8)},
+		{"a newer one", "echo 9; read line", fmt.Sprintf(other, 9)},
+		{"one whose connections had a link each", "echo 7; read line", fmt.Sprintf(other, 7)},
 		{"one whose servers did not count calls", "echo 6; read line", fmt.Sprintf(other, 6)},
 		{"one whose children counted when they were asked to measure", "echo 5; read line", fmt.Sprintf(other, 5)},
 		{"one that knew no numbers", `echo '{"blocks":[[]]}'; read line`, none},

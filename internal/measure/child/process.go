@@ -28,7 +28,7 @@ import (
 
 // Protocol is the number of what a parent and its children tell each other. Raise it with each change of what a line
 // means or of what is measured by it. Else a build from before the change would measure something else by that name.
-const Protocol = 7
+const Protocol = 8
 
 // Variable stands in the environment of a child, and names its job. Builds that knew no Protocol looked for other
 // names, so a child of such a build measures nothing.

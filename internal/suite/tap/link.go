@@ -13,8 +13,8 @@ import (
 // Link emulates a network beneath a client's connections. It delays bytes and limits their rate, and adds none.
 //
 // Each packet leaves after the earlier ones of all connections, at the rate of the link, and arrives half an RTT later.
-// There is no loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best case,
-// the same for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
+// There is no loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best
+// case, the same for every stack. Go's timers may be up to 1 ms late in an idle process, twice per call.
 type Link struct {
 	RTT  time.Duration // round trip of a packet, without the time that the rate takes
 	Rate float64       // bit/s, each way; 0 is unlimited
@@ -46,9 +46,9 @@ func FindLink(text string) (Link, error) {
 // Shared returns a function that puts the link beneath a connection. All connections of one such function share the
 // rate, each way. Each has queues of its own, so that one that isn't read holds up no other.
 //
-// A connection counts as dialled when it is wrapped. A client writes after the reply to its SYN, so nothing leaves before
-// one RTT. A server accepts after the client's ACK, so its first bytes leave after 1.5 RTT and arrive after 2. To wrap
-// doesn't wait.
+// A connection counts as dialled when it is wrapped, which doesn't wait. A client writes after the reply to its SYN, so
+// nothing leaves before one RTT. A server accepts after the client's ACK, so its first bytes leave after 1.5 RTT and
+// arrive after 2.
 //
 // Close returns at once, as TCP's does. What was written arrives in time, and then the connection ends, after a minute
 // at most.

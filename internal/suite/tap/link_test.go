@@ -164,8 +164,8 @@ func TestLinkKeepsOrder(t *testing.T) {
 	})
 }
 
-// shared returns the ends of connections over one link, past the time that dialling costs, and closes them at the test's
-// end.
+// shared returns the ends of connections over one link, past the time that dialling costs, and closes them at the
+// test's end.
 func shared(t *testing.T, link tap.Link, n int) (clients, servers []net.Conn) {
 	t.Helper()
 	wrap := link.Shared()
