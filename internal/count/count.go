@@ -107,6 +107,9 @@ func (o options) check(p plan.Plan) error {
 	if err == nil {
 		err = o.workloads.Fits(stacks)
 	}
+	if err == nil {
+		err = p.CheckStreams("count", o.workloads, func(workload.Planned) bool { return true })
+	}
 	switch {
 	case err != nil:
 		return err

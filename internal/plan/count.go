@@ -62,5 +62,5 @@ func CountTakes(all *versus.Campaign) (sum time.Duration) {
 
 // counts is how long it takes to count what a comparison's stacks do.
 func counts(one *versus.Comparison) time.Duration {
-	return aCount*time.Duration(len(one.Spec.Arms)-1) + one.Spec.Workload.Extra()
+	return aCount*time.Duration(len(one.Spec.Arms)-1) + one.Spec.Workload.Extra(one.Spec.Traits...)
 }

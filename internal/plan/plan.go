@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -85,7 +86,17 @@ func (p Plan) Spec(w workload.Workload, c Contestant) versus.Spec {
 	}
 	return versus.Spec{Arms: []string{p.Base(), p.Base(), c.String()}, Workload: w, Procs: w.Procs, Slice: versus.Slice,
 		Blocks: w.Blocks(max(versus.FewestBlocks, n)), Seed: p.Seed,
-		Servers: p.Servers}
+		Servers: p.Servers, Traits: p.Traits(p.Compared[0], c)}
+}
+
+// Traits are those of contestants whose stacks this program has.
+func (p Plan) Traits(of ...Contestant) (all []rpcbench.Traits) {
+	for _, s := range p.Stacks {
+		if slices.ContainsFunc(of, func(c Contestant) bool { return c.Stack == s.Name }) {
+			all = append(all, s.Traits)
+		}
+	}
+	return all
 }
 
 // apart tells whether each arm has a process of its own.

@@ -37,6 +37,13 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 	if err != nil {
 		return err
 	}
+	crowded := crowds(ctx, p)
+	for _, line := range crowded {
+		err = cmp.Or(err, clock.Say(line))
+	}
+	if p.Warnings = append(slices.Clip(p.Warnings), crowded...); err != nil {
+		return errors.Join(err, os.RemoveAll(out))
+	}
 	links := p.Links()
 	links.Say = clock.Say
 	if o.max > 0 {

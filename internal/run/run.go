@@ -176,7 +176,8 @@ func (o options) check(p plan.Plan) error {
 	if err == nil {
 		err = o.workloads.Fits(stacks)
 	}
-	for _, check := range []func(plan.Plan) error{o.checkServers, o.checkGate, o.checkTime, checkSlow, o.checkOut} {
+	for _, check := range []func(plan.Plan) error{o.checkServers, o.checkGate, o.checkTime, o.checkStreams,
+		o.checkSlow, o.checkOut} {
 		if err == nil {
 			err = check(p)
 		}
@@ -238,37 +239,6 @@ func (o options) checkTime(p plan.Plan) error {
 	case p.Time < least:
 		return shell.Wrong("run: %v over %d processes leave less than %d turns of %v in each: give -time %v or more",
 			p.Time, p.Processes, versus.FewestBlocks, versus.Turn, least)
-	}
-	return nil
-}
-
-// checkSlow refuses calls that are so slow that one comparison would take more than ten minutes.
-func checkSlow(p plan.Plan) error {
-	const longest = 10 * time.Minute
-	takes := func(p plan.Plan) time.Duration {
-		all := p.Campaign(nil, p.Likely())
-		all.Comparisons = all.Comparisons[:1]
-		return all.Takes()
-	}
-	for _, w := range p.Sweep.Workloads {
-		p.Sweep.Workloads = []workload.Planned{w}
-		if w.Likely() < 10*time.Millisecond || takes(p) <= longest {
-			continue
-		}
-		what, less, least := "-wait "+w.Wait.String(), "a shorter -wait", p
-		switch {
-		case w.Link != "":
-			what, less = "-link "+w.Link, "a quicker -link"
-		case w.Wait == 0:
-			what = fmt.Sprintf("%d callers, %s", w.AtOnce(), cmp.Or(w.Payload, "small calls"))
-			less = "fewer callers, a smaller message"
-		}
-		least.Processes, least.Time = verdict.Fewest, versus.FewestBlocks*versus.Turn*verdict.Fewest
-		if takes(least) <= longest {
-			less = fmt.Sprintf("-processes %d -time %v, or %s", verdict.Fewest, least.Time, less)
-		}
-		return shell.Wrong("run: %s: windows of ten calls of each caller make this take %v, and ten minutes are the most: "+
-			"give %s", what, takes(p).Round(10*time.Second), less)
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ func (c *Comparison) takes() time.Duration {
 	if c.Other != nil { // a process for each arm, which has two slices in a block
 		start, times = 2*start, 2
 	}
-	return start + time.Duration(len(c.Spec.Arms)*(c.Spec.Blocks*times+1))*w.Warming() +
-		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(turn+w.Extra())
+	return start + time.Duration(len(c.Spec.Arms)*(c.Spec.Blocks*times+1))*w.Warming(c.Spec.Traits...) +
+		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(turn+w.Extra(c.Spec.Traits...))
 }
 
 // Takes is how long all comparisons take, about, unless some go on.

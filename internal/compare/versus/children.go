@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
@@ -24,8 +25,9 @@ type Spec struct {
 	Seed     uint64            `json:"seed"`
 	Servers  map[string]string `json:"servers,omitempty"` // host:port by stack, of servers that run already
 
-	Procs  int `json:"-"` // GOMAXPROCS; 0 is the default
-	Blocks int `json:"-"`
+	Procs  int               `json:"-"` // GOMAXPROCS; 0 is the default
+	Blocks int               `json:"-"`
+	Traits []rpcbench.Traits `json:"-"` // of the stacks, as far as they are known: how long calls take depends on them
 }
 
 // Measuring is the job of a child that measures a Spec, a block for each line. Its answers are blocks, as records.

@@ -279,9 +279,9 @@ func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
 	limit := g.hang + 4*timing.Longest*g.spec.Slice
 	if w := g.spec.Workload; w.Windowed() {
-		took := w.Likely()
+		took := 0 * time.Second
 		for _, arm := range g.Arms {
-			took = max(took, arm.took)
+			took = max(took, arm.took, w.Likely(arm.stack.Traits))
 		}
 		lead, length := w.Window(took)
 		limit += lead + length

@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +26,12 @@ func (p Planned) Check() error {
 	if err := p.Workload.Check(); err != nil {
 		return err
 	}
-	if most := p.MostRate(); p.Rate > most {
+	most := p.MostRate()
+	if d := p.carrying(); d > 0 && p.Rate > busy/d.Seconds() {
+		return refuse("%s %s carries %.0f such calls a second: give a quicker one, or a smaller message", Field("Link"),
+			p.Link, busy/d.Seconds())
+	}
+	if p.Rate > most {
 		needed := math.Ceil(float64(p.AtOnce()) * p.Rate / most)
 		would := fmt.Sprintf("give %.0f callers or more for %v a second", needed, p.Rate)
 		if needed > Most {
@@ -68,17 +72,6 @@ func Unseen(s rpcbench.Stack) string {
 		return s.Name + " masks its requests: no test reads them, only their lengths and the replies"
 	}
 	return ""
-}
-
-// checkStreams refuses more callers than a connection carries: further calls would wait, and the row be of that.
-func (w Workload) checkStreams(t rpcbench.Traits) error {
-	callers := w.AtOnce()
-	n := (callers + w.Connections(t) - 1) / w.Connections(t)
-	if t.HTTP == "2" && slices.Contains(t.ServerLibraries, "net/http") && n > mostStreams {
-		return fmt.Errorf("net/http's HTTP/2 server takes %d calls on a connection, and here are %d callers on each: "+
-			"give %d connections", mostStreams, n, (callers+mostStreams-1)/mostStreams)
-	}
-	return nil
 }
 
 // Check refuses numbers that make no sense, and what no stack can do.

@@ -5,6 +5,9 @@ import "errors"
 // DrawnSizes are the sizes of the messages of a drawn payload, and the share of draws that were too large.
 var DrawnSizes = drawnSizes
 
+// StreamLimit is what a server's frames say of calls on a connection.
+var StreamLimit = streamLimit
+
 // Changes says how JSON differs from that of a base.
 func Changes(base, own string) (string, error) {
 	c := changes{"base", map[string]string{}}

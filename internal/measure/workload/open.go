@@ -38,6 +38,7 @@ type Open struct {
 	counted *tap.Counter // of the server's connections in this process; nil: nobody counts
 	echoes  bool         // which own servers need not count
 	conns   int64        // of the fixture
+	spare   int64        // that its client may open besides
 	dials   int64        // of a call
 	handled int64        // by the server before the first call
 	crossed crossed
@@ -49,7 +50,8 @@ func (o *Open) Beyond() int64 {
 	if o.Fixture.Stack.Traits.Reconnects {
 		return 0
 	}
-	return o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun()
+	beyond := o.Fixture.Accepted() - o.conns - o.dials*o.Loop.Begun()
+	return beyond - max(0, min(beyond, o.spare))
 }
 
 // Close closes the fixture, then the server in a process of its own. It returns an error if the calls stopped crossing
@@ -118,7 +120,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 		}
 		return nil, err
 	}
-	o.conns = int64(config.Conns)
+	o.conns, o.spare = int64(config.Conns), w.spare(stack.Traits)
 	if err := w.prepare(o, setup); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", stack.Name, err), o.Close())
 	}

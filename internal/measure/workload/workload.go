@@ -5,6 +5,7 @@ package workload
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -16,13 +17,17 @@ import (
 // Workload is an rpcbench.Workload, with what the engine does with it.
 type Workload rpcbench.Workload
 
-// MostRate is how many calls a second may be planned, so that of callers whose calls are delayed enough are free.
+// MostRate is how many calls a second may be planned, so that of callers whose calls are delayed enough are free, and a
+// link isn't full.
 func (w Workload) MostRate() float64 {
-	const atOnce = 0.8 // of the callers, on average
+	most := float64(loop.MaxRate)
 	if d := w.delay(); d > 0 {
-		return min(loop.MaxRate, atOnce*float64(w.AtOnce())/d.Seconds())
+		most = min(most, busy*float64(w.AtOnce())/d.Seconds())
 	}
-	return loop.MaxRate
+	if d := w.carrying(); d > 0 {
+		most = min(most, busy/d.Seconds())
+	}
+	return most
 }
 
 // TellsCores says whether CPU time over wall time of a process tells how many cores a call had: of one caller, whose
@@ -49,11 +54,12 @@ func (w Workload) Blocks(n int) int {
 	return n
 }
 
-// Extra is about how long a window takes, or how much longer a slice of long calls takes than one of short calls.
-func (w Workload) Extra() time.Duration {
+// Extra is about how long a window takes, or how much longer a slice of long calls takes than one of short calls, of
+// such stacks.
+func (w Workload) Extra(stacks ...rpcbench.Traits) time.Duration {
 	switch {
 	case w.Windowed():
-		lead, length := w.Window(w.Likely())
+		lead, length := w.Window(w.Likely(stacks...))
 		return lead + length
 	case w.Link != "":
 		return max(3*time.Second, 5*w.delay())
@@ -61,11 +67,11 @@ func (w Workload) Extra() time.Duration {
 	if w.Wait > 0 { // no collection ends the slice in time
 		return 250*time.Millisecond + 4*w.Wait
 	}
-	return 5 * (w.Likely() - work) // of calls that lead in, and of the one that a slice lasts on for
+	return 5 * (w.Likely(stacks...) - work) // of calls that lead in, and of the one that a slice lasts on for
 }
 
-// Warming is about how long it takes until the callers of a fixture are warm.
-func (w Workload) Warming() time.Duration {
+// Warming is about how long it takes until the callers of a fixture of such a stack are warm.
+func (w Workload) Warming(stacks ...rpcbench.Traits) time.Duration {
 	if w.Link != "" && !w.Windowed() {
 		return 0 // Extra has it
 	}
@@ -79,21 +85,24 @@ func (w Workload) Warming() time.Duration {
 		return 6 * draws * work * 16 // whose messages are made first, and are larger
 	}
 	const longest = 500 * time.Millisecond // that a loop warms, and on to the end of a call
-	return cold + max(w.Likely(), min(longest, time.Duration(w.warm(callers, calls))*w.Likely()))
+	call := w.Likely(stacks...)
+	return cold + max(call, min(longest, time.Duration(w.warm(callers, calls))*call))
 }
 
 // work is about what a call takes of all cores, of client and server.
 const work = 25 * time.Microsecond
 
-// Likely is about how long a call takes, as far as that is known before one is made: of callers who call again at once,
-// each of whom has its turn.
-func (w Workload) Likely() time.Duration {
+// Likely is about how long a call of the slowest of such stacks takes, as far as that is known before one is made: of
+// callers who call again at once. Each has its turn where its connection is busy with another's call, and where the
+// link is.
+func (w Workload) Likely(stacks ...rpcbench.Traits) time.Duration {
 	const perByte = 15 * time.Nanosecond // of a message on its way to and fro, in the dearest form
-	turns := time.Duration(1)            // of callers who share connections that carry a call at a time
-	if w.Conns > 0 {
-		turns = time.Duration((w.AtOnce() + w.Conns - 1) / w.Conns)
+	turns := 1
+	for _, t := range stacks {
+		turns = max(turns, w.turns(t))
 	}
-	return turns*w.delay() + time.Duration(w.AtOnce())*(work+time.Duration(w.Size())*perByte)
+	waits := max(time.Duration(turns)*w.delay(), time.Duration(w.AtOnce())*w.carrying())
+	return waits + time.Duration(w.AtOnce())*(work+time.Duration(w.Size())*perByte)
 }
 
 // Slow tells whether a handler or a link delays calls so long that a run takes minutes.
@@ -117,13 +126,23 @@ func (w Workload) delay() time.Duration {
 	return w.Wait + trips*link.RTT + time.Duration(2*8e9*float64(w.Size())/link.Rate)
 }
 
+// carrying is how long a link is busy with a message, each way, whoever else waits for it.
+func (w Workload) carrying() time.Duration {
+	const least = 100 // bytes of a small message, with what is around it
+	link, err := tap.FindLink(w.Link)
+	if err != nil {
+		return 0 // there is none
+	}
+	return time.Duration(8e9 * float64(max(least, w.Size())) / link.Rate)
+}
+
 const (
+	busy        = 0.8         // of the callers, or of a link's time, on average, at the highest rate that is planned
 	each        = 4           // calls that a caller goes round: a reply that sticks to a connection is then the wrong one
 	rateCallers = 100         // of planned calls, unless the workload says how many
 	mostWait    = time.Second // of a handler: a start, which waits too, may take ten
 	longWait    = 10 * time.Millisecond
 	longStart   = 25 * time.Millisecond // half of what a planned start may be late
-	mostStreams = 250                   // calls that net/http's HTTP/2 server takes on a connection at a time
 )
 
 // Several says whether several callers call at a time. A single one may call in a goroutine that does more than that.
@@ -219,3 +238,19 @@ func (w Workload) Data() int {
 
 // Structured says whether a message is echoed, and no user created.
 func (w Workload) Structured() bool { return flex(w.Payload, 0) != nil }
+
+// Quicker are links of a higher rate, and then of a shorter round trip too.
+func Quicker(text string) (links []string) {
+	link, err := tap.FindLink(text)
+	if err != nil {
+		return nil
+	}
+	for _, rtt := range []time.Duration{link.RTT, 100 * time.Millisecond, 10 * time.Millisecond} {
+		for _, rate := range []float64{1e6, 1e7, 1e8, 1e9} {
+			if name := fmt.Sprintf("%v/%.0fMbps", rtt, rate/1e6); rate > link.Rate && rtt <= link.RTT {
+				links = append(links, name)
+			}
+		}
+	}
+	return links
+}

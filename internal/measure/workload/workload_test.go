@@ -386,22 +386,27 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// More callers than a connection carries are refused, where the library says how many those are.
+// More callers than a connection carries are refused, where the library says how many those are. Who asks for so few
+// connections measures how the others wait. A client may then open more, which are not those of a stack that dials
+// anew.
 func TestTooManyCallersForAConnection(t *testing.T) {
 	for _, c := range []struct {
 		stack          rpcbench.Stack
 		callers, conns int
 		want           string
+		opens          int64
 	}{
 		{connectrpc.H2C(), 251, 0, "connectrpc.h2c: net/http's HTTP/2 server takes 250 calls on a connection, " +
-			"and here are 251 callers on each: give 2 connections"},
-		{httpjson.H2C(), 1000, 3, "give 4 connections"},
-		{grpcservehttp.New(), 500, 1, "give 2 connections"},
-		{httpjson.H2C(), 500, 2, ""},
-		{httpjson.New(), 500, 0, ""},
-		{grpcprotobuf.New(), 500, 1, ""},
+			"and here are 251 callers on each: give 2 connections", 0},
+		{httpjson.H2C(), 501, 0, "give 3 connections", 0},
+		{httpjson.H2C(), 500, 2, "", 2},
+		{httpjson.New(), 500, 0, "", 500},
+		{grpcprotobuf.New(), 500, 1, "", 1},
+		{grpcservehttp.New(), 500, 1, "", 1},
+		{httpjson.H2C(), 600, 1, "", 6},
 	} {
-		o, err := workload.Workload{Callers: c.callers, Conns: c.conns}.Open(t.Context(), c.stack, workload.Setup{})
+		w := workload.Workload{Callers: c.callers, Conns: c.conns, Wait: 20 * time.Millisecond}
+		o, err := w.Open(t.Context(), c.stack, workload.Setup{})
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want)
 			continue
@@ -409,8 +414,89 @@ func TestTooManyCallersForAConnection(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, o.Loop.Start(1), "each of %d callers makes a call", c.callers)
 		require.NoError(t, o.Loop.Finish())
+		require.LessOrEqual(t, o.Fixture.Accepted(), c.opens, "%s, %d callers", c.stack.Name, c.callers)
+		require.Zero(t, o.Beyond(), "%s, %d callers", c.stack.Name, c.callers)
 		require.NoError(t, o.Close())
 	}
+}
+
+// What a server says of the calls that it takes on a connection at a time is read off the wire.
+func TestReadStreams(t *testing.T) {
+	served := grpcprotobuf.New()
+	served.Server = grpcservehttp.New().Server
+	for _, c := range []struct {
+		reason string
+		stack  rpcbench.Stack
+		want   int
+	}{
+		{"net/http's", httpjson.H2C(), 250},
+		{"net/http's, which serves gRPC", served, 250},
+		{"grpc-go's sets none", grpcprotobuf.New(), 0},
+	} {
+		most, err := workload.ReadStreams(t.Context(), c.stack, "")
+		require.NoError(t, err, c.reason)
+		require.Equal(t, c.want, most, c.reason)
+	}
+	f, err := child.ServerOnly(t.Context(), httpjson.H2C(), rpcbench.Config{})
+	require.NoError(t, err)
+	defer f.Close()
+	most, err := workload.ReadStreams(t.Context(), httpjson.H2C(), f.Addr)
+	require.NoError(t, err)
+	require.Equal(t, 250, most, "of a server elsewhere")
+}
+
+// TestStreamLimit: of frames of a server, cut anywhere.
+func TestStreamLimit(t *testing.T) {
+	const settings, ack, ping = "\x00\x00\x06\x04\x00\x00\x00\x00\x00", "\x00\x00\x00\x04\x01\x00\x00\x00\x00",
+		"\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"
+	of := func(n byte) string { return settings + "\x00\x03\x00\x00\x00" + string(rune(n)) }
+	for reason, c := range map[string]struct {
+		frames string
+		want   int
+	}{
+		"its first frame":             {of(100), 100},
+		"behind an acknowledgement":   {ack + of(37), 37},
+		"the last one counts":         {of(100) + ping + of(10), 10},
+		"another setting":             {settings + "\x00\x04\x00\x00\x00\x0a", 0},
+		"cut off amid a setting":      {of(100)[:12], 0},
+		"cut off amid a header":       {of(100)[:5], 0},
+		"a frame longer than is sent": {"\xff\xff\xff\x04\x00\x00\x00\x00\x00", 0},
+		"nothing":                     {"", 0},
+	} {
+		require.Equal(t, c.want, workload.StreamLimit([]byte(c.frames)), reason)
+	}
+}
+
+// Callers take turns on a connection that carries a call at a time, and share a link whatever their connections.
+func TestTurns(t *testing.T) {
+	const ms = time.Millisecond
+	pooled, shared := rpcbench.Traits{}, rpcbench.Traits{Multiplexed: true}
+	turns := rpcbench.Traits{Multiplexed: true, Turns: true}
+	nethttp := rpcbench.Traits{Multiplexed: true, HTTP: "2", ServerLibraries: []string{"net/http"}}
+	waiting := func(callers, conns int) workload.Workload {
+		return workload.Workload{Callers: callers, Conns: conns, Wait: 100 * ms}
+	}
+	busy := workload.Workload{Callers: 20, Payload: "5kB", Link: "10ms/800kbps"}
+	for reason, c := range map[string]struct {
+		workload.Workload
+		stacks []rpcbench.Traits
+		waits  time.Duration
+	}{
+		"a connection for each":         {waiting(30, 0), []rpcbench.Traits{pooled}, 100 * ms},
+		"one that all share":            {waiting(30, 1), []rpcbench.Traits{shared}, 100 * ms},
+		"one, a call at a time":         {waiting(30, 1), []rpcbench.Traits{pooled}, 3000 * ms},
+		"calls on it wait":              {waiting(30, 1), []rpcbench.Traits{turns}, 3000 * ms},
+		"the slowest of two":            {waiting(30, 4), []rpcbench.Traits{shared, pooled}, 800 * ms},
+		"250 at a time":                 {waiting(1000, 1), []rpcbench.Traits{nethttp}, 400 * ms},
+		"a link that 20 messages share": {busy, []rpcbench.Traits{pooled}, 1000 * ms},
+		"the same on one connection":    {busy, []rpcbench.Traits{shared}, 1000 * ms},
+	} {
+		likely := c.Likely(c.stacks...)
+		require.GreaterOrEqual(t, likely, c.waits, reason)
+		require.Less(t, likely, c.waits+c.waits/2, reason)
+	}
+	full := workload.Planned{Workload: workload.Workload{Rate: 1000, Payload: "5kB", Link: "10ms/8Mbps"}}
+	require.ErrorContains(t, full.Check(), "Link 10ms/8Mbps carries 160 such calls a second: give a quicker one")
 }
 
 // TestRows: every listed workload of one process, without a rate, has a row of all, and no two rows measure the same.
