@@ -110,6 +110,9 @@ func (o options) check(p plan.Plan) error {
 	if err == nil {
 		err = p.CheckStreams("count", o.workloads, func(workload.Planned) bool { return true })
 	}
+	if err == nil {
+		err = p.CheckFiles("count", o.workloads, environ.Files())
+	}
 	switch {
 	case err != nil:
 		return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -45,7 +46,7 @@ const (
 )
 
 // Check says why so many can't be held.
-func Check(number int) error { return check(number, files()) }
+func Check(number int) error { return check(number, environ.Files()) }
 
 func check(number, has int) error {
 	switch {

@@ -174,10 +174,23 @@ func miscounted(all *versus.Campaign) (lines []string) {
 	for _, one := range all.Comparisons {
 		if n := one.Answer(all.Plan).Processes.Miscounted; n > 0 && n == len(one.Found) {
 			lines = append(lines, fmt.Sprintf("%s: in none of %d processes were the calls under way those of the callers: "+
-				"quiet the machine; %s has what was measured", one, n, rawFile))
+				"%s; %s has what was measured", one, n, cmp.Or(throttled(environ.Machine(), n), "quiet the machine"), rawFile))
 		}
 	}
 	return lines
+}
+
+// throttled says why calls under way may not be those of the callers in an environment with a quota of CPUs: it stops
+// whole processes for most of each tenth of a second once they have used it up. It is "" where nothing was left out, or
+// without a quota.
+func throttled(environment []string, miscounted int) string {
+	for _, line := range environment {
+		if quota, is := strings.CutPrefix(line, "cpu-quota="); is && miscounted > 0 {
+			return fmt.Sprintf("the quota of %s CPUs stops processes amid their calls: raise it, or give fewer callers or a "+
+				"-rate", quota)
+		}
+	}
+	return ""
 }
 
 // lookForRates finds the rate of each workload at ordinary load, or warns that it is another.

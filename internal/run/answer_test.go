@@ -58,3 +58,26 @@ func TestRowsOfADisturbedProcess(t *testing.T) {
 		}
 	}
 }
+
+// Where a quota of CPUs stops processes amid their calls, the words say so: it's no other program's doing.
+func TestQuotaIsNamed(t *testing.T) {
+	p := plan.Plan{Compared: plan.Contestants{{Stack: "a"}}, Processes: 8}
+	one := versus.Comparison{Spec: versus.Spec{Arms: []string{"a", "a", "b"},
+		Workload: workload.Workload{Title: "calls", Callers: 20}}}
+	for i := range 8 {
+		one.Found = append(one.Found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
+			Time: verdict.Ratios{Copy: 1, Ratio: 2}, InFlight: [3]float64{20, 20, 20}})
+	}
+	const why = "the quota of 0.5 CPUs stops processes amid their calls: raise it, or give fewer callers or a -rate"
+	said := func(quota ...string) string {
+		f := findings{linked: plan.Programs{Environment: append([]string{"cores=2"}, quota...)},
+			comparisons: []*versus.Comparison{&one}}
+		return strings.Join(f.summary(p).Warnings, "\n")
+	}
+	require.NotContains(t, said("cpu-quota=0.5"), "quota", "all processes count")
+	for i := range 3 {
+		one.Found[i].InFlight[0] = 1
+	}
+	require.Contains(t, said("cpu-quota=0.5"), "in 3 processes the calls under way were not those of the callers: "+why)
+	require.NotContains(t, said(), "quota", "there is none")
+}

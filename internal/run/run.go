@@ -177,7 +177,7 @@ func (o options) check(p plan.Plan) error {
 		err = o.workloads.Fits(stacks)
 	}
 	for _, check := range []func(plan.Plan) error{o.checkServers, o.checkGate, o.checkTime, o.checkStreams,
-		o.checkSlow, o.checkOut} {
+		o.checkFiles, o.checkSlow, o.checkOut} {
 		if err == nil {
 			err = check(p)
 		}

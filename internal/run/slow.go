@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
+	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/shell"
@@ -124,6 +125,10 @@ func (o options) less(p plan.Plan) string {
 
 func (o options) checkStreams(p plan.Plan) error {
 	return p.CheckStreams("run", o.workloads, func(w workload.Planned) bool { return fits(of(p, w)) })
+}
+
+func (o options) checkFiles(p plan.Plan) error {
+	return p.CheckFiles("run", o.workloads, environ.Files())
 }
 
 // of is a plan of one workload.

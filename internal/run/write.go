@@ -103,7 +103,7 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		Plan:     report.Plan{Processes: p.Processes, Layouts: f.linked.Layouts, Seed: p.Seed},
 		Remote:   p.Servers != nil, Over: p.Sweep.Over, Call: f.call, Layers: f.layers,
 		Warnings: slices.Concat(p.Warnings, f.linked.Warnings, f.warnings)}
-	others, n, told := 0.0, 0.0, false // whether Hour tells of others
+	others, n, told, miscounted := 0.0, 0.0, false, 0 // told: whether Hour tells of others
 	for _, one := range f.comparisons {
 		if one.Cant && len(one.Found) == 0 {
 			continue
@@ -125,6 +125,7 @@ func (f findings) summary(p plan.Plan) report.Summary {
 				a.Value = p.Sweep.Values[i]
 			}
 		}
+		miscounted += a.Processes.Miscounted
 		if a.ByCPU(p.AsksCPU(w)) {
 			a.Leads = report.ByCPU
 		}
@@ -132,6 +133,10 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		if w.Callers > 1 && w.Procs == 0 && environ.Procs() == 1 {
 			s.Warnings = append(s.Warnings, w.Title+": the machine has one core, so callers take turns")
 		}
+	}
+	if why := throttled(f.linked.Environment, miscounted); why != "" {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("in %d processes the calls under way were not those of the callers: %s",
+			miscounted, why))
 	}
 	if others > n*verdict.BusyMachine && !told {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("other programs used %.0f%% of the machine meanwhile", 100*others/n))

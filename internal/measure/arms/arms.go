@@ -5,6 +5,7 @@ package arms
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rpcbench/rpcbench"
@@ -85,13 +87,15 @@ func (a *Arm) start(ctx context.Context) error {
 		a.late = Late()
 	}
 	defer a.does("its start")()
-	bounded, cancel := context.WithTimeout(ctx, a.hang)
+	limit := a.hang + a.workload.Starting(a.stack.Traits)
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	goroutines := make(chan string, 1) // before the start is given up
-	late := time.AfterFunc(a.hang*9/10, func() { goroutines <- child.Goroutines() })
+	late := time.AfterFunc(limit*9/10, func() { goroutines <- child.Goroutines() })
 	o, err := a.workload.Open(bounded, a.stack, a.setup)
-	if intime := late.Stop(); err != nil && !intime && bounded.Err() != nil && ctx.Err() == nil {
-		return &child.Hang{Stack: a.stack.Name, Said: fmt.Sprintf("no call had returned %v after its start (%v)", a.hang,
+	intime := late.Stop()
+	if err != nil && !intime && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, syscall.EMFILE) {
+		return &child.Hang{Stack: a.stack.Name, Said: fmt.Sprintf("no call had returned %v after its start (%v)", limit,
 			err), Goroutines: <-goroutines}
 	}
 	if err != nil {
@@ -279,12 +283,13 @@ func (g *Group) watched(do func() error) error {
 	// The first block has a warm-up of every arm, and all lead in. A call over a slow link takes most of a second.
 	limit := g.hang + 4*timing.Longest*g.spec.Slice
 	if w := g.spec.Workload; w.Windowed() {
-		took := 0 * time.Second
+		took, starting := 0*time.Second, 0*time.Second
 		for _, arm := range g.Arms {
 			took = max(took, arm.took, w.Likely(arm.stack.Traits))
+			starting = max(starting, w.Starting(arm.stack.Traits))
 		}
 		lead, length := w.Window(took)
-		limit += lead + length
+		limit += starting + lead + length
 	}
 	return g.within(limit*time.Duration(len(g.Arms)), do)
 }

@@ -40,8 +40,27 @@ type Facts struct {
 	Handled float64 `json:"handled,omitzero"`
 }
 
+// patient is a context for opening on a machine that may be busy, whose messages may be large. It ends when nothing has
+// crossed the connections for so long, and after many times that.
+func patient(ctx context.Context, idle time.Duration, crossed func() int64) (_ context.Context, opened func()) {
+	longest := 6 * idle
+	ctx, give := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("not ready after %v, although it went on: quiet the "+
+		"machine, or take fewer connections or a smaller message", longest))
+	watch := Watch(idle, crossed, func() error {
+		give(fmt.Errorf("not ready: nothing has crossed its connections for %v", idle))
+		return nil
+	})
+	return ctx, func() {
+		watch.Stop()
+		cancel()
+		give(nil)
+	}
+}
+
 const (
-	hang        = 30 * time.Second // after which the fixture is closed, so that a call fails
+	opens       = 10 * time.Second // in which something crosses connections that are opened
+	hang        = 30 * time.Second // without that, after which the fixture is closed, so that a call fails
 	acceptLimit = 2 * time.Second  // until a server has accepted the connections that its client has opened
 )
 
@@ -51,13 +70,16 @@ func (w Workload) CountCalls(ctx context.Context, stack rpcbench.Stack, calls in
 	const longest = 2 * time.Second
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cmp.Or(w.Procs, environ.Procs())))
 	var wired tap.Counter
-	o, err := w.Open(ctx, stack,
+	crossed := func() int64 { return wired.Sent.Load() + wired.Received.Load() }
+	opening, opened := patient(ctx, opens, crossed)
+	defer opened()
+	o, err := w.Open(opening, stack,
 		Setup{Config: rpcbench.Config{WrapClient: wired.Wrap}, Starts: int(calls), Seed: 1, Counts: true})
-	if err != nil {
+	if opened(); err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	err = Watched(hang, nil, o.Fixture.Close, func() error {
+	err = Watched(hang, crossed, o.Fixture.Close, func() error {
 		if err := o.Start(o.Warm); err != nil {
 			return err
 		}

@@ -5,6 +5,9 @@ import "errors"
 // DrawnSizes are the sizes of the messages of a drawn payload, and the share of draws that were too large.
 var DrawnSizes = drawnSizes
 
+// Patient is a context for opening.
+var Patient = patient
+
 // StreamLimit is what a server's frames say of calls on a connection.
 var StreamLimit = streamLimit
 

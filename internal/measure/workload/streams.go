@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
@@ -106,4 +107,39 @@ func streamLimit(received []byte) (most int) {
 		}
 	}
 	return most
+}
+
+// Starting is about how long a link takes for what all connections of the stack carry until they are ready.
+func (w Workload) Starting(t rpcbench.Traits) time.Duration {
+	const around, handshake = 300, 4000 // bytes of a first call, and of TLS
+	link, err := tap.FindLink(w.Link)
+	if err != nil {
+		return 0 // there is none
+	}
+	each := around + w.Size()
+	if w.TLS {
+		each += handshake
+	}
+	return 4*link.RTT + time.Duration(8e9*float64(w.Connections(t)*each)/link.Rate)
+}
+
+// Files is how many files a process may have open at a time that measures the stack, or serves it: both ends of each
+// connection, or where servers have processes of their own, as many new ones beside those that are just being closed.
+// elsewhere says that no process of ours serves.
+func (w Workload) Files(t rpcbench.Traits, elsewhere bool) int {
+	const few, spare = 20, 100 // what a process has open besides
+	conns := w.Connections(t)
+	if w.NewConn || t.Reconnects {
+		conns += w.AtOnce()
+	}
+	switch {
+	case conns < few: // which any process may
+		return 0
+	case !w.Windowed(): // whose fixtures are open side by side: the base, its copy and the contestant
+		conns *= 3
+	}
+	if !elsewhere {
+		conns *= 2
+	}
+	return conns + spare
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package idle
+package environ
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files is how many a process may have open. Go raises the soft limit to the hard one.
-func files() int {
+// Files is how many files a process may have open. Go raises the soft limit to the hard one.
+func Files() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt
