@@ -186,8 +186,8 @@ func miscounted(all *versus.Campaign) (lines []string) {
 func throttled(environment []string, miscounted int) string {
 	for _, line := range environment {
 		if quota, is := strings.CutPrefix(line, "cpu-quota="); is && miscounted > 0 {
-			return fmt.Sprintf("the quota of %s CPUs stops processes amid their calls: raise it, or give fewer callers or a "+
-				"-rate", quota)
+			return fmt.Sprintf("the quota of %s CPUs stops processes amid their calls: raise it, or plan calls with "+
+				"-rate auto", quota)
 		}
 	}
 	return ""

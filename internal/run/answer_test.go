@@ -68,7 +68,7 @@ func TestQuotaIsNamed(t *testing.T) {
 		one.Found = append(one.Found, verdict.Process{Layout: i + 1, Ns: [3]float64{1000, 1000, 2000},
 			Time: verdict.Ratios{Copy: 1, Ratio: 2}, InFlight: [3]float64{20, 20, 20}})
 	}
-	const why = "the quota of 0.5 CPUs stops processes amid their calls: raise it, or give fewer callers or a -rate"
+	const why = "the quota of 0.5 CPUs stops processes amid their calls: raise it, or plan calls with -rate auto"
 	said := func(quota ...string) string {
 		f := findings{linked: plan.Programs{Environment: append([]string{"cores=2"}, quota...)},
 			comparisons: []*versus.Comparison{&one}}

@@ -120,7 +120,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 		}
 		return nil, err
 	}
-	o.conns, o.spare = int64(config.Conns), w.spare(stack.Traits)
+	o.conns, o.spare = int64(config.Conns), w.spare(stack.Traits, setup.Remote != "" && !w.Apart)
 	if err := w.prepare(o, setup); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", stack.Name, err), o.Close())
 	}

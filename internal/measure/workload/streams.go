@@ -63,9 +63,15 @@ func (w Workload) checkStreams(t rpcbench.Traits) error {
 
 // spare is how many connections more than those of the workload a client may open: net/http's opens another one where
 // the server takes no more calls on those that it has. It takes a new one to carry a hundred until it is told of more.
-func (w Workload) spare(t rpcbench.Traits) int64 {
+// How many a server elsewhere takes nobody knows here: it may be a proxy's 37.
+func (w Workload) spare(t rpcbench.Traits, elsewhere bool) int64 {
 	const untold = 100
-	if most := MostStreams(t); most > 0 && w.Sharing(t) > most {
+	switch most := MostStreams(t); {
+	case w.Sharing(t) < 2 || t.HTTP != "2":
+		return 0
+	case elsewhere:
+		return int64(w.AtOnce() - w.Connections(t))
+	case most > 0 && w.Sharing(t) > most:
 		return int64(w.Room(untold) - w.Connections(t))
 	}
 	return 0

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -781,4 +784,46 @@ func TestOneLink(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(began).Seconds(), callers*size*8/rate, stack.Name)
 		require.NoError(t, o.Close())
 	}
+}
+
+// capped starts a proxy in front of a server of httpjson.h2c. A connection of the proxy carries ten calls at a time.
+func capped(t *testing.T, wait time.Duration) (addr string) {
+	t.Helper()
+	f, err := child.ServerOnly(t.Context(), httpjson.H2C(), rpcbench.Config{Wait: wait})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	onward := &http.Transport{Protocols: &protocols}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: f.Addr})
+	proxy.Transport = onward
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &http.Server{Handler: proxy, Protocols: &protocols, ReadHeaderTimeout: time.Minute,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 10}}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+		onward.CloseIdleConnections()
+	})
+	return ln.Addr().String()
+}
+
+// A proxy's cap of calls on a connection is read. Connections that a client opens for it are not those of a stack that
+// dials anew.
+func TestCapOfAProxy(t *testing.T) {
+	addr := capped(t, 20*time.Millisecond)
+	most, err := workload.ReadStreams(t.Context(), httpjson.H2C(), addr)
+	require.NoError(t, err)
+	require.Equal(t, 10, most)
+	o, err := workload.Workload{Callers: 30}.Open(t.Context(), httpjson.H2C(),
+		workload.Setup{Config: rpcbench.Config{Remote: addr}})
+	require.NoError(t, err)
+	require.NoError(t, o.Loop.Start(4))
+	require.NoError(t, o.Loop.Finish())
+	require.Greater(t, o.Fixture.Accepted(), int64(1))
+	require.Zero(t, o.Beyond())
+	require.NoError(t, o.Close())
 }
