@@ -59,6 +59,9 @@ func (o options) checkSlow(p plan.Plan) error {
 		case w.Wait == 0:
 			what = fmt.Sprintf("%d callers, %s", w.AtOnce(), cmp.Or(w.Payload, "small calls"))
 		}
+		if p.Sweep.Over != "" { // one of a list
+			what = w.Title
+		}
 		why := fmt.Sprintf("windows of ten calls of each caller make this take %v, and ten minutes are the most",
 			comparing(p).Round(time.Second))
 		if waits(p) {

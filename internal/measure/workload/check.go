@@ -28,8 +28,11 @@ func (p Planned) Check() error {
 	}
 	most := p.MostRate()
 	if d := p.carrying(); d > 0 && p.Rate > busy/d.Seconds() {
-		return refuse("%s %s carries %.0f such calls a second: give a quicker one, or a smaller message", Field("Link"),
-			p.Link, busy/d.Seconds())
+		less := "give a quicker one"
+		if p.Size() > 0 {
+			less += ", or a smaller message"
+		}
+		return refuse("%s %s carries %.0f such calls a second: %s", Field("Link"), p.Link, busy/d.Seconds(), less)
 	}
 	if p.Rate > most {
 		needed := math.Ceil(float64(p.AtOnce()) * p.Rate / most)

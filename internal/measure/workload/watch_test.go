@@ -43,9 +43,11 @@ func TestPatience(t *testing.T) {
 	}{
 		{"nothing crosses", time.Hour, 0, [2]time.Duration{10 * time.Second, 20 * time.Second},
 			"not ready: nothing has crossed its connections for 10s"},
-		{"it stops", time.Second, 25 * time.Second, [2]time.Duration{35 * time.Second, 45 * time.Second}, "nothing has crossed"},
+		{"it stops", time.Second, 25 * time.Second, [2]time.Duration{35 * time.Second, 45 * time.Second},
+			"nothing has crossed"},
 		{"it never ends", time.Second, time.Hour, [2]time.Duration{time.Minute, time.Minute},
-			"not ready after 1m0s, although it went on: quiet the machine, or take fewer connections or a smaller message"},
+			"not ready after 1m0s, although it went on: quiet the machine, or take fewer connections or a smaller " +
+				"message"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var bytes atomic.Int64
