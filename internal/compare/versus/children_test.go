@@ -212,7 +212,7 @@ func TestSlicesOfAnArmApart(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 7; read spec\ncase $spec in\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 8; read spec\ncase $spec in\n"+
 		`*'"arms":["base","base"]'*) n=2;; *'"arms":["other","other"]'*) n=5;; *) n=90;; esac`+"\nwhile read line; do echo '"+
 		`{"answer":{"blocks":[[[1,'$n',30,400,5,6,0,70,80,90,100],[0,1,10,100,1,1,0,7,8,9,10]]],`+
 		`"latencies":[{"calls":'$n',"most":7},{"calls":1,"most":6}]}}`+"'; done\n"), 0o700))
@@ -241,7 +241,7 @@ func TestCountOfAProcessThatFails(t *testing.T) {
 		t.Skip("the child is a shell script")
 	}
 	script := filepath.Join(t.TempDir(), "child")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 7; read spec; read line\n"+
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 8; read spec; read line\n"+
 		`echo '{"answer":{"calls":1}}'; echo it broke >&2; exit 1`), 0o700))
 	_, err := Count(t.Context(), "base", workload.Workload{}, Program{Path: script})
 	require.EqualError(t, err, "it broke")

@@ -67,7 +67,7 @@ func TestMeasureFails(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			script := filepath.Join(t.TempDir(), "child")
-			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 7; read spec\n"+test.script+"\n"), 0o700))
+			require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 8; read spec\n"+test.script+"\n"), 0o700))
 			found, err := Rounds{Arms: []string{"a", "b"}, Number: 2, path: script}.process(t.Context())
 			require.EqualError(t, err, test.want)
 			if test.calls == 0 {

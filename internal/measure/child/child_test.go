@@ -194,8 +194,8 @@ func TestProtocol(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the children are shell scripts")
 	}
-	const other = "its process speaks protocol %d, and this program 7: compare builds of one protocol"
-	const none = "its process names no protocol, and this program speaks 7: it is too old, " +
+	const other = "its process speaks protocol %d, and this program 8: compare builds of one protocol"
+	const none = "its process names no protocol, and this program speaks 8: it is too old, " +
 		"or does not call cli.Main"
 	for _, c := range []struct{ why, script, want string }{
 		{"a newer one", "echo 9; read line", fmt.Sprintf(other, 9)},

@@ -17,7 +17,7 @@ func TestALateChildTellsItsGoroutines(t *testing.T) {
 		t.Skip("has no signal for that")
 	}
 	deaf := filepath.Join(t.TempDir(), "deaf")
-	require.NoError(t, os.WriteFile(deaf, []byte("#!/bin/sh\ntrap '' QUIT\necho 7\nexec sleep 600\n"), 0o700))
+	require.NoError(t, os.WriteFile(deaf, []byte("#!/bin/sh\ntrap '' QUIT\necho 8\nexec sleep 600\n"), 0o700))
 	for _, c := range []struct{ why, path, goroutines string }{
 		{"a stack that never starts", "", "internal/measure/child/child_test.go:"},
 		{"one that hears no signal", deaf, ""},
