@@ -46,7 +46,7 @@ func (m *maker) ledger(file string) (l ledger, problems []error) {
 	}
 	l.text = strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	for i, text := range l.text {
-		if err := try(func() { m.read1(&l, i+1, strings.TrimSpace(text)) }); err != nil {
+		if err := try(func() { m.readLine(&l, i+1, strings.TrimSpace(text)) }); err != nil {
 			problems = append(problems, fmt.Errorf("%s:%d: %w", file, i+1, err))
 		}
 	}
@@ -55,8 +55,8 @@ func (m *maker) ledger(file string) (l ledger, problems []error) {
 
 var named = regexp.MustCompile(`^([a-zA-Z]\w*) = (.+)$`)
 
-// read1 reads a line: "phrase" = source, name = source, a comment or nothing.
-func (m *maker) read1(l *ledger, at int, text string) {
+// readLine reads a line: "phrase" = source, name = source, a comment or nothing.
+func (m *maker) readLine(l *ledger, at int, text string) {
 	if text == "" || strings.HasPrefix(text, "#") {
 		return
 	}
@@ -239,8 +239,11 @@ func (m *maker) keep(p *page, l *ledger, i int) error {
 	for i, from := range at.from {
 		if err := try(func() {
 			v := m.eval(l, from)
-			if v.typed {
+			switch {
+			case v.typed:
 				fail("the figure is typed, and read from no record")
+			case v.all == nil && v.text == "":
+				fail("the source has no number")
 			}
 			should.figures[i] = at.phrase.nth(i).write(v)
 		}); err != nil {

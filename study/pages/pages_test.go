@@ -145,6 +145,8 @@ func TestBadInput(t *testing.T) {
 		"too few words":        {page, phrase + `run("2026-11-23-quiet", "small")`, "docs/page.md:1: .* run takes 4 texts"},
 		"a typed number":       {page, phrase + `1.19`, "docs/page.md:1: .* is typed, and read from no record"},
 		"a number in a name":   {page, "x = 1.2 / 1\n" + phrase + `x`, "docs/page.md:1: .* is typed, and read from no record"},
+		"a setting by name":    {page, "x = setting()\n" + phrase + `x`, "docs/page.md:1: .* the source has no number"},
+		"a number with bounds": {page, phrase + `above(` + dear + `, 1)`, "docs/page.md:1: .* bounds are for words"},
 		"a file that is none":  {page, phrase + `line("no/such.txt", 1, "x")`, "docs/page.md:1: .* no such file"},
 		"a line that is none":  {page, phrase + `line("go.mod", 1, "y")`, `docs/page.md:1: .* has no line of \["y"\]`},
 		"a number of the line": {page, phrase + `line("go.mod", 2, "module")`, "docs/page.md:1: .* has no number 2 behind"},

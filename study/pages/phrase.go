@@ -138,6 +138,8 @@ func (p stated) write(v value) string {
 	switch bounds, isWord := wordBounds[p.figure]; {
 	case v.text != "":
 		return v.text
+	case v.bounds != nil && plain.MatchString(p.figure):
+		fail("bounds are for words: a number needs its source alone")
 	case v.bounds != nil:
 		stated{figure: p.figure}.within(v, *v.bounds)
 	case p.figure == unclear:
