@@ -283,7 +283,7 @@ func TestWorkflowOfTheTaughtStack(t *testing.T) {
 	require.Zero(t, status, said)
 	status, said = run("count -max")
 	require.Zero(t, status, said)
-	require.Equal(t, 3, strings.Count(said, "gate: "), said)
+	require.Equal(t, 4, strings.Count(said, "gate: "), said)
 
 	write(t, "mystack.go", strings.Replace(read(t, "mystack.go"), "rpcbench.Answer(user),", "answer(user),", 1)+
 		"\nvar more *[64]byte\n\nfunc answer(u *rpcbench.User) *rpcbench.Response {\n\tmore = new([64]byte)\n"+
