@@ -160,6 +160,8 @@ func TestClaims(t *testing.T) {
 		{"1 >1 CPU = " + dear, page, "claimed.txt:1: it isn't a number, limits"},
 		{"1 >x \"CPU: small\" = " + dear, page, `claimed.txt:1: "x" is no number`},
 		{"1 >1 \"CPU: small\" = " + dear, "| 1 | a | b |\n", "claim 1 has 3 columns"},
+		{"1 >1 \"CPU: small\" = " + dear, strings.Join(strings.SplitAfter(page, "\n")[:2], "") + "| gRPC | 30% less |\n",
+			"is no row of a claim"},
 	} {
 		write(t, root, claimed, c.claims+"\n")
 		require.ErrorContains(t, try(func() { m.claimsTable(c.page) }), c.want)

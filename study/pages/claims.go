@@ -187,8 +187,11 @@ func (m *maker) claimsTable(body string) string {
 	lines := strings.Split(strings.TrimSpace(body), "\n")
 	for i, line := range lines {
 		row := claimRow.FindStringSubmatch(line)
-		if row == nil {
+		switch {
+		case row == nil && i < 2: // the names of columns
 			continue
+		case row == nil:
+			fail("%q is no row of a claim: it begins with its number", line)
 		}
 		nth, _ := strconv.Atoi(row[1])
 		cells := strings.Split(line, " | ")

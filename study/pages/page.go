@@ -85,18 +85,28 @@ func (p *page) put(at [2]int, figure string) {
 	p.covered = append(p.covered, [2]int{at[0], at[0] + len(figure)})
 }
 
-// cover notes all places of a phrase that stands as it is, and tells whether there is one.
-func (p *page) cover(l line) bool {
-	at := p.all(l.phrase)
-	for _, places := range at {
-		p.covered = append(p.covered, places...)
+// cover notes all places of a phrase that stands as it is, and tells whether there is one. A number alone that a word
+// for less or more follows is a result, not a setting.
+func (p *page) cover(l line) (there bool) {
+	bare := !letters.MatchString(l.phrase.String())
+	for _, places := range p.all(l.phrase) {
+		if end := places[0][1]; bare && pointed.MatchString(p.text[end:]) {
+			continue
+		}
+		there, p.covered = true, append(p.covered, places...)
 	}
-	return at != nil
+	return there
 }
 
+var (
+	letters = regexp.MustCompile(`\pL`)
+	pointed = regexp.MustCompile(`^\s+(?:` + lessWords + `|` + moreWords + `)\b`)
+)
+
 const (
-	ofBlocks = `<!-- (?:table|picture|terminal|printed)\b.*?<!-- end -->|<!-- (?:etcd) -->.*?<!-- /|<!--.*?-->`
-	ofOthers = "|(?m:^)```.*?(?m:^)```|`[^`\n]*`|(?m:^>[^\n]*$)|\\]\\([^)]*\\)|(?m:^\\[[^\\]\n]*\\]: [^\n]*$)"
+	ofBlocks = `<!-- (?:table|terminal|printed)\b.*?<!-- end -->|<!-- (?:etcd) -->.*?<!-- /|<!--.*?-->`
+	ofOthers = "|(?m:^)```.*?(?m:^)```|`[^`\n]*`|(?m:^>[^\n]*$)|\\]\\([^)]*\\)| width=\"[^\"]*\"|" +
+		"(?m:^\\[[^]^\n][^]\n]*\\]: [^\n]*$)"
 )
 
 // What is no sentence of a page: its blocks; and code, quotations and the targets of links, too.
@@ -117,10 +127,16 @@ func (p *page) prose(none *regexp.Regexp) string {
 // united is what has to be a ledger's: percentages, times, sizes, ratios and their ranges and intervals, words for
 // numbers, and that nothing is clear.
 var (
-	united = regexp.MustCompile(`(?:^|[\s(*"≈~|])([-+−±×]?` + digits + `(?: ?(?:–| to | and ) ?[+−]?` + digits + `%?)*` +
-		`(?: ?(?:%|µs|ns|ms|kB|MB|GB)| times)|\d+\.\d+(?:–| to )\d+\.\d+|\d+\.\d+ \(\d+\.\d+–\d+\.\d+\)|± ?\d[\d.]*)`)
-	worded = regexp.MustCompile(`\b(?:twice|half|thirds?|quarters?|tenths?|doubles?)\b[^.;:|]{0,40}?\b(?:` + lessWords + `|` +
-		moreWords + `|as (?:many|much|long))\b|\b(?:more|less) than (?:half|twice)|` + unclear)
+	united = regexp.MustCompile(`(?:^|[^\pL\d.,+−±×-])([-+−±×]?` + digits +
+		`(?:\s?(?:–|-|to\s|and\s)\s?[+−]?` + digits + `%?)*` +
+		`(?:[*_]*[\s\x{A0}\x{202F}]?[*_]*(?:%|[µμu]s\b|ns\b|ms\b|[kMG]B\b|(?:per ?cent|(?:micro|milli|nano)seconds?)\b)|` +
+		`\s+times\b|[x×])|` +
+		`\d+\.\d+(?:–|\s+to\s+)\d+\.\d+|\d+\.\d+ \(\d+\.\d+–\d+\.\d+\)|± ?\d[\d.]*)`)
+	worded = regexp.MustCompile(`(?i)\b(?:twice|half|(?:third|quarter|fifth|sixth|eighth|tenth|double|triple)s?)\b` +
+		`[^.;:|]{0,40}?\b(?:` + lessWords + `|` + moreWords + `|as\s+(?:many|much|long))\b|` +
+		`\b(?:more|less)\s+than\s+(?:half|twice)|\b(?:twice|half|thirds?)\s+(?:of\s+)?(?:the|JSON's|gRPC's)\b|` +
+		`\b(?:doubles|halves|triples)\b|` +
+		`\b(?:two|three|four|five|six|seven|eight|nine|ten)\s+times\b|\bno\s+(?:\pL+\s+)?differences?\b`)
 	rated = regexp.MustCompile(`\b(` + digits + `)(?: \w+){0,2} a second|(\d+) calls/s|` +
 		`\b((?:two|three|four|` + digits + `) (?:seconds?|minutes?)|a minute)\b`)
 )

@@ -63,9 +63,12 @@ func Make(root string) Made {
 	return Made{m.made, m.stale, append(problems, m.pageless()...)}
 }
 
+// ofPages are the patterns of their paths.
+var ofPages = []string{"README.md", "docs/*.md", "study/*.md"}
+
 // pages are the paths of all pages.
 func (m *maker) pages() (names []string) {
-	for _, pattern := range []string{"README.md", "docs/*.md", "study/*.md"} {
+	for _, pattern := range ofPages {
 		found, _ := filepath.Glob(filepath.Join(m.root, pattern)) // whose patterns are right
 		for _, file := range found {
 			name, _ := filepath.Rel(m.root, file)

@@ -62,7 +62,7 @@ var (
 	plainAs  = regexp.MustCompile(`^([+−]?` + digits + `)(?: to (` + digits + `))?$`)
 	// figures are the forms of a figure, in the order in which a phrase without braces is searched.
 	figures = []*regexp.Regexp{
-		regexp.MustCompile(unclear),
+		regexp.MustCompile(`(?i)` + unclear),
 		regexp.MustCompile(digits + ` \(` + digits + `–` + digits + `\)`),
 		regexp.MustCompile(`[+−]` + digits + `%(?: to [+−]` + digits + `%)?`),
 		regexp.MustCompile(digits + `(?:(?: to |–)` + digits + `)?%`),
@@ -70,6 +70,9 @@ var (
 		regexp.MustCompile(`\b(?:` + strings.Join(numberWords(), "|") + `)\b`),
 	}
 	directions = regexp.MustCompile(`\b(?:(` + lessWords + `)|(` + moreWords + `))\b`)
+	// otherWays are words for a direction that nothing checks.
+	otherWays = regexp.MustCompile(`(?i)\b(?:(?:slow|fast|cheap|dear|small|larg|bigg|great|heavi|light|quick)er|` +
+		`(?:ris|increas|decreas|reduc|doubl|halv)(?:es?|ed|ing)|(?:fall|drop|grow|shrink|gain|lose|cut|add|beat|win)s|rose|fell|grew)\b`)
 )
 
 // numberWords are all of wordBounds, the longest first.
@@ -138,11 +141,11 @@ func (p stated) write(v value) string {
 	switch bounds, isWord := wordBounds[p.figure]; {
 	case v.text != "":
 		return v.text
-	case v.bounds != nil && plain.MatchString(p.figure):
-		fail("bounds are for words: a number needs its source alone")
+	case v.bounds != nil && (isWord || plain.MatchString(p.figure) || strings.EqualFold(p.figure, unclear)):
+		fail("bounds are for words of your own: this figure needs its source alone")
 	case v.bounds != nil:
 		stated{figure: p.figure}.within(v, *v.bounds)
-	case p.figure == unclear:
+	case strings.EqualFold(p.figure, unclear):
 		noDifference(v)
 	case sizedAs.MatchString(p.figure):
 		if len(v.all) != 1 || v.lo == 0 {
@@ -220,6 +223,9 @@ func far(v value) (all []float64) {
 // all else the number itself.
 func (p stated) share(v value) string {
 	n, to, upTo := decimals(shareAs.FindStringSubmatch(p.figure)[1]), p.direction(), strings.HasSuffix(p.before, "up to ")
+	if other := otherWays.FindString(p.before + " " + p.behind); other != "" && (v.figures != nil || upTo) {
+		fail("nothing checks %q: say less, lower, fewer, shorter or saves, or more, higher or longer", other)
+	}
 	var all []float64
 	switch {
 	case to != "":
@@ -245,6 +251,9 @@ func (p stated) share(v value) string {
 func (p stated) number(v value) string {
 	all := slices.Clone(v.all)
 	places := decimals(plainAs.FindStringSubmatch(p.figure)[1])
+	if len(v.figures) == 1 && !decides(v.figures[0]) {
+		fail("nothing is decided, so it is %q: %s", unclear, said(v))
+	}
 	if strings.HasPrefix(p.figure, "+") || strings.HasPrefix(p.figure, "−") {
 		if len(all) > 1 {
 			fail("a number with a sign is one")
@@ -292,13 +301,15 @@ func signed(ratio float64) string {
 	return strings.Replace(fmt.Sprintf("%+.0f%%", 100*(ratio-1)), "-", "−", 1)
 }
 
-// atOnce is a direction that follows a word: half less.
-var atOnce = regexp.MustCompile(`^ (?:` + lessWords + `|` + moreWords + `)\b`)
+// atOnce tells whether a direction stands beside a word: half less, saves a third.
+func (p stated) atOnce() bool {
+	return pointed.MatchString(p.behind) || strings.HasSuffix(strings.TrimSpace(p.before), "saves")
+}
 
 // within fails unless a word stands for all numbers. With a direction at once it stands for how far they are from 1.
 func (p stated) within(v value, bounds [2]float64) {
 	all := v.all
-	if atOnce.MatchString(p.behind) {
+	if p.atOnce() {
 		points(v, p.direction())
 		all = nil
 		for _, percent := range far(v) {

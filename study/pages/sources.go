@@ -27,8 +27,9 @@ func (m *maker) sources() map[string]source {
 		"run":  func(name string, args []value) value { return m.asked(texts(name, args, 4)) },
 		"runs": func(name string, args []value) value { return m.repeated(texts(name, args, 4)) },
 		"list": func(_ string, args []value) (v value) {
+			v.typed = true
 			for _, a := range args {
-				v.all, v.figures = append(v.all, a.all...), append(v.figures, a.figures...)
+				v.all, v.figures, v.typed = append(v.all, a.all...), append(v.figures, a.figures...), v.typed && a.typed
 			}
 			return v
 		},
@@ -66,7 +67,8 @@ func (m *maker) sources() map[string]source {
 			if len(args) != 3 {
 				fail("sized takes a number and the ends of its interval")
 			}
-			return value{all: args[0].all, lo: args[1].all[0], hi: args[2].all[0]}
+			return value{all: args[0].all, lo: args[1].all[0], hi: args[2].all[0],
+				typed: args[0].typed || args[1].typed || args[2].typed}
 		},
 		"where": func(name string, args []value) value {
 			return value{text: m.where(m.path(texts(name, args, 1)[0]))}
@@ -93,7 +95,7 @@ func bounded(name string, args []value) value {
 		}
 		bounds[i] = a.all[0]
 	}
-	return value{all: v.all, figures: v.figures, bounds: &bounds}
+	return value{all: v.all, figures: v.figures, typed: v.typed, bounds: &bounds}
 }
 
 func sourceNames(m *maker) []string { return slices.Sorted(maps.Keys(m.sources())) }
@@ -116,6 +118,11 @@ func texts(name string, args []value, least int) (all []string) {
 func (m *maker) lineOf(_ string, args []value) value {
 	if len(args) < 3 || args[1].all == nil {
 		fail("line takes a file, which number of the line, and the texts before it")
+	}
+	for _, pages := range ofPages {
+		if is, _ := path.Match(pages, args[0].text); is && args[0].text != "docs/service.md" { // whose bodies a test checks
+			fail("%s is a page, and no record", args[0].text)
+		}
 	}
 	return one(m.figure(m.path(args[0].text), int(args[1].all[0]), texts("line", args[2:], 1)...))
 }
