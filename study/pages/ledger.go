@@ -115,6 +115,7 @@ type value struct {
 	typed   bool           // it's read from no record
 	from    report.Summary // the first record that it's from, if that says where it was measured
 	bounds  *[2]float64    // where it has to lie for words that have no bounds of their own
+	of      string         // the quantity that a run was asked for
 }
 
 func one(n float64) value { return value{all: []float64{n}} }
@@ -188,11 +189,11 @@ func derived(op token.Token, a, b value) value {
 	case op != token.QUO || len(b.figures) != 1:
 	case len(a.figures) == 1:
 		v := ratio(verdict.Quotient(a.figures[0], b.figures[0]))
-		v.from = from
+		v.from, v.of = from, a.of
 		return v
 	case a.typed && a.all[0] == 1 && len(a.all) == 1:
 		v := ratio(b.figures[0].Inverse())
-		v.from = b.from
+		v.from, v.of = b.from, b.of
 		return v
 	}
 	n := max(len(a.all), len(b.all))

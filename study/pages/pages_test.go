@@ -138,6 +138,8 @@ func TestBadInput(t *testing.T) {
 			`docs/page.md:1: .* no quantity is called "luck": there are CPU, `},
 		"an unknown source": {page, phrase + `guess("x")`, `docs/page.md:1: .* no source is called "guess": there are above, `},
 		"an unknown name":   {page, phrase + `x / y`, `docs/page.md:1: .* nothing is called "x" above`},
+		"another quantity": {page, phrase + `run("2026-11-23-quiet/workloads", "small", "grpcprotobuf", "time")`,
+			"docs/page.md:1: .* the phrase is of CPU, and the source of time"},
 		"a quantity that the answer lacks": {page, phrase + `run("2026-11-23-quiet/workloads", "small", "grpcprotobuf", "p99")`,
 			"docs/page.md:1: .* grpcprotobuf at small has no p99"},
 		"no ratio": {page, phrase + `run("2026-11-23-quiet/workloads", "unknown", "grpcprotobuf", "CPU")`,

@@ -75,6 +75,9 @@ var (
 		`(?:ris|increas|decreas|reduc|doubl|halv)(?:es?|ed|ing)|(?:fall|drop|grow|shrink|gain|lose|cut|add|beat|win)s|rose|fell|grew)\b`)
 )
 
+// quantitySaid is what a percentage is of, if the phrase names one of the quantities right behind its direction.
+var quantitySaid = regexp.MustCompile(`^\s+(?:` + lessWords + `|` + moreWords + `)\s+(CPU|time|median|p95|p99)\b`)
+
 // numberWords are all of wordBounds, the longest first.
 func numberWords() (all []string) {
 	for word := range wordBounds {
@@ -225,6 +228,9 @@ func (p stated) share(v value) string {
 	n, to, upTo := decimals(shareAs.FindStringSubmatch(p.figure)[1]), p.direction(), strings.HasSuffix(p.before, "up to ")
 	if other := otherWays.FindString(p.before + " " + p.behind); other != "" && (v.figures != nil || upTo) {
 		fail("nothing checks %q: say less, lower, fewer, shorter or saves, or more, higher or longer", other)
+	}
+	if of := quantitySaid.FindStringSubmatch(p.behind); of != nil && v.of != "" && of[1] != v.of {
+		fail("the phrase is of %s, and the source of %s", of[1], v.of)
 	}
 	var all []float64
 	switch {

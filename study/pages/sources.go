@@ -224,7 +224,8 @@ func (q quantity) value(name string, all ...comparison) (v value) {
 		v.all = append(v.all, n)
 	}
 	if q.figure != nil {
-		return ratio(figures...)
+		v = ratio(figures...)
+		v.of = name
 	}
 	return v
 }
