@@ -67,8 +67,12 @@ func (c *checked) Run() int {
 		if *overTLS {
 			fmt.Println("tls: on") // a key: it forbids comparing with rows in clear
 		}
-		if profiles := slices.DeleteFunc([]string{"cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"},
-			func(name string) bool { return !asked(name) }); len(profiles) > 0 && !asked("run") {
+		profiles := slices.DeleteFunc([]string{"cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"},
+			func(name string) bool { return !asked(name) })
+		if len(profiles) == 0 && !*full && !typed("test.benchtime") { // profiles need samples, and percentiles need ops
+			_ = flag.Set("test.benchtime", "500ms")
+		}
+		if len(profiles) > 0 && !asked("run") {
 			fmt.Fprintf(os.Stderr, "# rpcbench: no test runs, since -%s would have its calls too: give -run to run some\n",
 				profiles[0])
 			_ = flag.Set("test.run", "^$")
@@ -83,6 +87,12 @@ func (c *checked) Run() int {
 
 // asked tells whether a flag of package testing has a value.
 func asked(name string) bool { return flag.Lookup("test."+name).Value.String() != "" }
+
+// typed tells whether a flag was given.
+func typed(name string) (is bool) {
+	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
+}
 
 func BenchmarkGRPCProtobuf(b *testing.B)  { one(b, grpcprotobuf.New()) }
 func BenchmarkHTTPJSON(b *testing.B)      { one(b, httpjson.New()) }

@@ -345,7 +345,8 @@ func TestEachFigureIsInItsPlace(t *testing.T) {
 	t.Setenv(testkit.Variable, children)
 	t.Setenv(ofMethod, allDiffer)
 	var stdout bytes.Buffer
-	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-out", out, "other"}, &stdout, io.Discard))
+	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-processes", "8", "-out", out, "other"}, &stdout,
+		io.Discard))
 	var summary any
 	require.NoError(t, json.Unmarshal([]byte(read(t, filepath.Join(out, "summary.json"))), &summary))
 	page := read(t, filepath.Join(out, "report.md"))

@@ -26,10 +26,7 @@ import (
 
 // Main is cli.Main of a program that has a Make, or nil.
 func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) {
-	p := program{shell.Program{Stacks: stacks, Own: workloads}, make}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		p.Main = info.Path
-	}
+	p := programOf(make, stacks, workloads...)
 	err, done := p.Check(os.Args[1:]), false
 	if err == nil {
 		done, err = child.Serve(os.Stdin, os.Stdout, child.List(stacks), jobs())
@@ -37,27 +34,43 @@ func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload
 	if err == nil && !done {
 		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	}
-	var its shell.ExitStatus
-	switch {
-	case err == nil:
-		return
-	case errors.As(err, &its):
-		os.Exit(int(its))
-	}
 	who := "rpcbench: "
 	if os.Getenv(child.Variable) != "" && len(os.Args) == 1 { // a child, whose parent says who
 		who = ""
 	}
-	fmt.Fprintln(os.Stderr, who+shell.OneLine(err))
+	if status := told(os.Stderr, who, err); status != 0 {
+		os.Exit(status)
+	}
+}
+
+// told prints an error, but for one that has been printed, and returns the exit status.
+func told(stderr io.Writer, who string, err error) int {
+	var its shell.ExitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &its):
+		return int(its)
+	}
+	fmt.Fprintln(stderr, who+shell.OneLine(err))
 	switch {
 	case errors.As(err, new(shell.WrongUse)):
-		os.Exit(2)
+		return 2
 	case errors.As(err, new(shell.Above)):
-		os.Exit(3)
+		return 3
 	case errors.As(err, new(shell.NotDecided)):
-		os.Exit(4)
+		return 4
 	}
-	os.Exit(1)
+	return 1
+}
+
+// programOf is this program, for the stacks and workloads.
+func programOf(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload) program {
+	p := program{shell.Program{Stacks: stacks, Own: workloads}, make}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		p.Main = info.Path
+	}
+	return p
 }
 
 // jobs are what this program does as a child of itself or of another build.

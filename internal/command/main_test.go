@@ -81,11 +81,6 @@ func ours() program {
 	return program{shell.Program{Stacks: stacks.All(), Main: "github.com/rpcbench/rpcbench/cmd/rpcbench"}, none}
 }
 
-// programOf is a program of these stacks, which makes no modules.
-func programOf(stacks []rpcbench.Stack) program {
-	return program{Program: shell.Program{Stacks: stacks}}
-}
-
 // typed runs the command as main does, without a terminal.
 func typed(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
@@ -144,13 +139,13 @@ func TestJobs(t *testing.T) {
 func TestOwnWorkloads(t *testing.T) {
 	method := httpjson.New()
 	method.Method = "shop.v1.Orders/Get"
-	p := programOf([]rpcbench.Stack{httpjson.New(), rawtcp.New()})
+	p := programOf(nil, []rpcbench.Stack{httpjson.New(), rawtcp.New()})
 	p.Own = []rpcbench.Workload{{Name: "busy", Title: "hers", Callers: 30, TLS: true, Payload: "2kB"}}
 	var out bytes.Buffer
 	require.NoError(t, p.run(t.Context(), []string{"list"}, &out, io.Discard))
 	require.Regexp(t, `(?m)^busy +hers$`, out.String())
 
-	p = programOf([]rpcbench.Stack{rawtcp.New(), method})
+	p = programOf(nil, []rpcbench.Stack{rawtcp.New(), method})
 	require.ErrorContains(t, p.run(t.Context(), []string{"run", "rawtcp"}, io.Discard, io.Discard),
 		"httpjson serves shop.v1.Orders/Get, and rawtcp create-user: stacks of one method are compared")
 }

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,8 +57,16 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) }
 func scripts(t *testing.T, dir string, within time.Duration) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
+	set := []string{testkit.Variable, ofMethod} // by any of them
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, file := range files {
+		for _, line := range regexp.MustCompile(`(?m)^env (\w+)=`).FindAllStringSubmatch(read(t, file), -1) {
+			set = append(set, line[1])
+		}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: dir, UpdateScripts: *update, Deadline: time.Now().Add(within),
+		Dir: filepath.Join(here, dir), UpdateScripts: *update, Deadline: time.Now().Add(within),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CORES", strconv.Itoa(runtime.NumCPU()))
 			env.Setenv("PROCS", strconv.Itoa(environ.Procs()))
@@ -72,6 +82,7 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 					env.Setenv(name, value)
 				}
 			}
+			env.Values[variables{}] = append(slices.Clone(env.Vars), set...)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -239,24 +250,93 @@ var progressLine = regexp.MustCompile(`(?m)^.* (?:left of about|so far, longer t
 
 // inOneLine runs rpcbench, and demands the exit status, and one line on standard error alone, beside those of progress.
 func inOneLine(ts *testscript.TestScript, status int, args []string) {
-	exits(ts, status, args)
-	if out := ts.ReadFile("stdout"); out != "" {
+	got, out, said := within(ts, args)
+	if got != status {
+		ts.Fatalf("the exit status is %d, not %d", got, status)
+	}
+	if out != "" {
 		ts.Fatalf("a refusal is on standard error alone")
 	}
-	if !regexp.MustCompile(`^rpcbench: [^\n]+\n$`).MatchString(progressLine.ReplaceAllString(ts.ReadFile("stderr"), "")) {
+	if !regexp.MustCompile(`^rpcbench: [^\n]+\n$`).MatchString(progressLine.ReplaceAllString(said, "")) {
 		ts.Fatalf("a refusal is one line that begins with the name of the program")
 	}
 }
 
+// process has the folder and the environment of this process, while a command runs within it.
+var process sync.Mutex
+
+// within runs rpcbench in this process, in the folder and the environment of the script: what is refused needs none of
+// its own. Children, and what reads standard input, have one.
+func within(ts *testscript.TestScript, args []string) (status int, stdout, stderr string) {
+	if ts.Getenv(child.Variable) != "" || slices.Contains(args, "-") {
+		status = exited(ts, args)
+		return status, ts.ReadFile("stdout"), ts.ReadFile("stderr")
+	}
+	process.Lock()
+	defer process.Unlock()
+	defer scriptEnvironment(ts)()
+	here, err := os.Getwd()
+	ts.Check(err)
+	defer func() { ts.Check(os.Chdir(here)) }()
+	ts.Check(cmp.Or(os.Chdir(ts.MkAbs(".")), os.Setenv("PWD", ts.MkAbs("."))))
+	p := programOf(ours().make, ours().Stacks)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // or one that serves would never end
+	defer cancel()
+	if os.Getenv(testkit.Variable) != "" {
+		p = programOf(nil, knownProgram().Stacks)
+	}
+	var out, errs bytes.Buffer
+	status = told(&errs, "rpcbench: ", p.run(ctx, args, &out, &errs))
+	_, _ = io.WriteString(ts.Stdout(), out.String())
+	_, _ = io.WriteString(ts.Stderr(), errs.String())
+	return status, out.String(), errs.String()
+}
+
+// scriptEnvironment gives this process the environment of a script, until it is told to go back.
+func scriptEnvironment(ts *testscript.TestScript) (back func()) {
+	before := os.Environ()
+	set := func(name, value string) {
+		if value == "" {
+			ts.Check(os.Unsetenv(name))
+			return
+		}
+		ts.Check(os.Setenv(name, value))
+	}
+	names, _ := ts.Value(variables{}).([]string)
+	for _, variable := range append(before, names...) {
+		name, _, _ := strings.Cut(variable, "=")
+		set(name, ts.Getenv(name))
+	}
+	return func() {
+		for _, variable := range os.Environ() {
+			name, _, _ := strings.Cut(variable, "=")
+			ts.Check(os.Unsetenv(name))
+		}
+		for _, variable := range before {
+			name, value, _ := strings.Cut(variable, "=")
+			ts.Check(os.Setenv(name, value))
+		}
+	}
+}
+
+// variables is the key of those that a script may have in its environment, by their names or with values.
+type variables struct{}
+
 // exits runs rpcbench and demands the exit status.
 func exits(ts *testscript.TestScript, status int, args []string) {
-	var exit *exec.ExitError
-	got, err := 0, ts.Exec("rpcbench", args...)
-	if errors.As(err, &exit) {
-		got, err = exit.ExitCode(), nil
-	}
-	ts.Check(err)
-	if got != status {
+	if got := exited(ts, args); got != status {
 		ts.Fatalf("the exit status is %d, not %d", got, status)
 	}
+}
+
+// exited runs rpcbench in a process of its own, and returns its exit status.
+func exited(ts *testscript.TestScript, args []string) int {
+	var exit *exec.ExitError
+	switch err := ts.Exec("rpcbench", args...); {
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	default:
+		ts.Check(err)
+	}
+	return 0
 }

@@ -26,6 +26,7 @@ type Plan struct {
 	Sweep     Sweep               // the workloads
 	Time      time.Duration       // for each arm of each comparison, over all processes
 	Processes int
+	First     int // of them, which are all that what they decide has; 0 is none
 	Layouts   int // links of each build; 0 is this program as it is
 	Seed      uint64
 	Margin    float64
@@ -38,7 +39,7 @@ func (p Plan) Base() string { return p.Compared[0].String() }
 
 // Rule is what a verdict is decided by.
 func (p Plan) Rule() verdict.Plan {
-	return verdict.Plan{Processes: p.Processes, Margin: p.Margin}
+	return verdict.Plan{Processes: p.Processes, First: p.First, Margin: p.Margin}
 }
 
 // Links are the programs that measure.
@@ -71,8 +72,8 @@ func (p Plan) Campaign(programs map[string][]versus.Program, rates map[string]fl
 		}
 	}
 	quick := func(w workload.Planned) bool { return !w.Slow() }
-	if all.Most = all.Takes() * 5 / 4; !slices.ContainsFunc(p.Sweep.Workloads, quick) {
-		all.Most = all.Takes() // of minutes, to which nothing is added
+	if all.Most = all.Whole() * 5 / 4; !slices.ContainsFunc(p.Sweep.Workloads, quick) {
+		all.Most = all.Whole() // of minutes, to which nothing is added
 	}
 	return &all
 }
@@ -144,7 +145,7 @@ func (p Plan) Likely() map[string]float64 {
 	return rates
 }
 
-// Spare is how long what is undecided may take after the planned processes.
+// Spare is how long what is undecided may take after the processes of the first look, or the planned ones.
 func (p Plan) Spare() time.Duration {
 	all := p.Campaign(nil, p.Likely())
 	return all.Most - all.Takes()

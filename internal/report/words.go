@@ -139,10 +139,12 @@ func (s Summary) measurers() (fewest, most int) {
 	return cmp.Or(fewest, s.Plan.Processes), cmp.Or(most, s.Plan.Processes) // as in older results
 }
 
-// Complete tells whether all processes have measured that were planned.
+// Complete tells whether all processes have measured that were planned, or as many as a first look needed.
 func (s Summary) Complete() bool {
-	fewest, _ := s.measurers()
-	return fewest >= s.Plan.Processes
+	return !slices.ContainsFunc(s.Answers, func(a Answer) bool {
+		n := a.Processes
+		return n.Measured > 0 && n.Measured < n.Planned
+	})
 }
 
 // Measurers are the processes that have measured, and those that were planned if these are more.

@@ -35,13 +35,33 @@ func TestHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for what never comes")
 	}
+	marks := t.TempDir()
+	for name, value := range map[string]string{patienceEnv: "2s", "TMPDIR": marks} { // not by T.Setenv: parallel
+		before, was := os.LookupEnv(name)
+		require.NoError(t, os.Setenv(name, value))
+		t.Cleanup(func() {
+			if _ = os.Unsetenv(name); was {
+				_ = os.Setenv(name, before)
+			}
+		})
+	}
+	t.Run("all", hangs)
+	left, failed := os.ReadDir(marks)
+	require.NoError(t, failed)
+	require.Empty(t, left)
+	require.Empty(t, alive(t, "TMPDIR="+marks))
+}
+
+// hangs waits for all at once.
+func hangs(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		args []string
 		says map[string]string // by stack, what the report says
 	}{
-		{"one process", []string{"-workloads", "small", "rawtcp", "hangs.both", "hangs.close"}, map[string]string{
-			"hangs.both":  "hangs.both hangs: a call had not returned after 8.4s, and neither had Close after 3s more",
+		{"one process", []string{"-workloads", "small", "rawtcp", "hangs.both"}, map[string]string{
+			"hangs.both": "hangs.both hangs: a call had not returned after 8.4s, and neither had Close after 3s more"}},
+		{"one process, in Close", []string{"-workloads", "small", "rawtcp", "hangs.close"}, map[string]string{
 			"hangs.close": "hangs.close hangs: Close had not returned after 8.4s"}},
 		{"apart", []string{"-apart", "-unix", "rawtcp", "hangs.both"}, map[string]string{
 			"hangs.both": "hangs.both hangs: its process gave no answer in 3s"}},
@@ -49,9 +69,8 @@ func TestHangs(t *testing.T) {
 			"hangs.both": "hangs.both hangs: its process gave no answer in 3s"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			marks, out, began := t.TempDir(), filepath.Join(t.TempDir(), "new"), time.Now()
-			t.Setenv(patienceEnv, "2s")
-			t.Setenv("TMPDIR", marks)
+			t.Parallel()
+			out, began := filepath.Join(t.TempDir(), "new"), time.Now()
 			program := programOf(append(stacks.All(), hanging()...))
 			o := optionsOf(t, program, append([]string{"-out", out}, c.args...)...)
 			require.NoError(t, o.check(o.plan()))
@@ -67,11 +86,6 @@ func TestHangs(t *testing.T) {
 			}
 			require.Contains(t, string(goroutines), "github.com/rpcbench/rpcbench/internal/testkit/hanging.go:")
 			require.NotContains(t, string(goroutines), "\t/", "a folder")
-			left, failed := os.ReadDir(marks)
-			require.NoError(t, failed)
-			require.Empty(t, left)
-			require.Empty(t, alive(t, "TMPDIR="+marks))
-
 			if len(c.args) == 2 {
 				require.ErrorContains(t, err, ": see "+out)
 				require.Empty(t, stdout)

@@ -91,7 +91,8 @@ func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options,
 	f.DurationVar(&o.time, "time", 2*time.Second, "about how long each stack is measured at each workload, over\n"+
 		"all processes; 8s with -thorough, -max or builds, which take four times as long")
 	f.BoolVar(&o.verbose, "v", false, "also print how it was measured, which the report has anyway")
-	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d", verdict.Fewest))
+	f.IntVar(&o.processes, "processes", 8, fmt.Sprintf("`number` for each comparison, at least %d. Unless it is given,\n"+
+		"a comparison that %[1]d decide has no more, but for -thorough, -max and builds", verdict.Fewest))
 	f.BoolVar(&o.thorough, "thorough", false,
 		"take half an hour: all workloads, for longer, and eight links of each build")
 	workloads := plan.Flags(f, "default the first of the list, or\nall with -thorough")
@@ -146,6 +147,9 @@ func (o options) plan() plan.Plan {
 		if p.Layouts = min(8, p.Processes); !o.typed["time"] {
 			p.Time = 8 * time.Second
 		}
+	}
+	if p.Layouts == 0 && !o.typed["processes"] { // each link has a process
+		p.First = verdict.Fewest
 	}
 	p.Warnings = append(p.Warnings, p.Unheeded()...)
 	if procs := os.Getenv("GOMAXPROCS"); procs != "" {

@@ -23,7 +23,7 @@ func comparing(p plan.Plan) (most time.Duration) {
 	for i := range all.Comparisons {
 		one := *all
 		one.Comparisons = all.Comparisons[i : i+1]
-		most = max(most, one.Takes())
+		most = max(most, one.Whole())
 	}
 	return most
 }

@@ -96,11 +96,15 @@ func (w *world) process(i int) (p verdict.Process) {
 	return p
 }
 
-// decided measures a plan with what a campaign does after it: it measures again, or goes on.
+// decided measures a plan as a campaign does: it stops at a first look that decides, else measures all, and then again,
+// or goes on. first is of the planned processes, or of the first look that decided.
 func (w *world) decided(plan verdict.Plan) (first, last verdict.Answer) {
 	var all []verdict.Process
 	for len(all) < plan.Processes {
 		all = append(all, w.process(len(all)))
+		if a := verdict.Decide(plan, all); plan.Enough(a, false) {
+			return a, a
+		}
 	}
 	first = verdict.Decide(plan, all)
 	for last = first; last.Wanting(plan, last.Time) && len(all) < 2*plan.Processes; last = verdict.Decide(plan, all) {
@@ -163,7 +167,11 @@ func TestGoingOn(t *testing.T) {
 				first, last, wrong, hold, firstHold := 0, 0, 0, 0, 0
 				for run := range runs {
 					w.begin(uint64(run))
-					early, late := w.decided(verdict.Plan{Processes: 8})
+					plan := verdict.Plan{Processes: 8}
+					if w.links == 1 { // as run has it
+						plan.First = verdict.Fewest
+					}
+					early, late := w.decided(plan)
 					at, r := early.Time, late.Time
 					hold += held(r, ratio)
 					if different(at) {

@@ -48,6 +48,7 @@ const (
 // Plan is what a comparison set out to do.
 type Plan struct {
 	Processes  int  // 0 is as many as there are
+	First      int  // of them, after which what is decided needs no more; 0 is all
 	NeedsCores bool // the question needs several cores
 	OneCaller  bool // whose CPU time over wall time tells whether a process had them
 	CPUs       int  // of the machine; 0 asks nothing of what other programs left of them

@@ -37,6 +37,7 @@ type Comparison struct {
 
 	order  []int         // of the links
 	tried  int           // processes at this rate, before anything went on
+	enough bool          // a first look decided it, so there are no more processes
 	halved bool          // the rate, since calls were not completed
 	ran    int           // processes, at any rate
 	spent  time.Duration // by them
@@ -46,8 +47,11 @@ func (c *Comparison) String() string {
 	return strings.TrimPrefix(c.Spec.Workload.Title+", "+c.Spec.Arms[len(c.Spec.Arms)-1], ", ")
 }
 
-// Answer decides what the processes so far have found.
+// Answer decides what the processes so far have found. Of a first look that decided they are all that were planned.
 func (c *Comparison) Answer(plan verdict.Plan) verdict.Answer {
+	if c.enough {
+		plan.Processes = len(c.Found)
+	}
 	return verdict.Decide(c.plan(plan), c.Found)
 }
 
@@ -83,10 +87,15 @@ func (c *Comparison) takes() time.Duration {
 		time.Duration(len(c.Spec.Arms)*c.Spec.Blocks*times)*(turn+w.Extra(c.Spec.Traits...))
 }
 
-// Takes is how long all comparisons take, about, unless some go on.
-func (c *Campaign) Takes() (all time.Duration) {
+// Takes is how long all comparisons take, about, if a first look decides them, or if there is none.
+func (c *Campaign) Takes() time.Duration { return c.takes(cmp.Or(c.Plan.First, c.Plan.Processes)) }
+
+// Whole is how long all comparisons take, about, with all planned processes, unless some go on.
+func (c *Campaign) Whole() time.Duration { return c.takes(c.Plan.Processes) }
+
+func (c *Campaign) takes(processes int) (all time.Duration) {
 	for _, one := range c.Comparisons {
-		all += time.Duration(c.Plan.Processes) * one.takes()
+		all += time.Duration(processes) * one.takes()
 	}
 	return all
 }
@@ -108,7 +117,7 @@ func (c *Comparison) process(i int) (Spec, []Program) {
 }
 
 // Campaign measures comparisons in processes. Each round has a process of each comparison, in random order, so that all
-// share a bad hour of the machine.
+// share a bad hour of the machine. Where the plan has a first look, what it decides needs no further process.
 //
 // What is undecided then goes on while there is time, the nearest to a verdict first. What was disturbed comes after.
 // There are twice as many processes at most. docs/method.md says what that does to intervals and verdicts.
@@ -117,8 +126,8 @@ type Campaign struct {
 	Comparisons []*Comparison
 	Seed        uint64 // of all orders
 
-	// Most is how long all may take, with what goes on: a quarter more than planned unless given. If planned processes
-	// take longer than that, nothing goes on.
+	// Most is how long all may take, with what goes on: a quarter more than planned unless given. After a first look,
+	// what goes on takes a quarter of what was before it. If planned processes take longer than Most, nothing goes on.
 	Most time.Duration
 	// Kept is told of each process that has measured.
 	Kept func(*Comparison, timing.Record) error
@@ -154,8 +163,8 @@ func (c *Campaign) Skipped() (lines []string) {
 // Run measures. It goes on with the others after a comparison that fails. It returns an error if ctx ends or Kept
 // fails; what was measured before stays.
 func (c *Campaign) Run(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(c.Seed, 0))
-	c.end = time.Now().Add(cmp.Or(c.Most, c.Takes()*5/4))
+	random, began := rand.New(rand.NewPCG(c.Seed, 0)), time.Now()
+	c.end = time.Now().Add(cmp.Or(c.Most, c.Whole()*5/4))
 	for _, one := range c.Comparisons {
 		if len(one.Base) == 0 {
 			one.Base = []Program{{}}
@@ -185,7 +194,11 @@ func (c *Campaign) Run(ctx context.Context) error {
 					return err
 				}
 			}
+			one.enough = c.Plan.Enough(one.Answer(c.Plan), one.ByCPU)
 		}
+	}
+	if end := time.Now().Add(time.Since(began) / 4); c.Plan.First > 0 && end.Before(c.end) {
+		c.end = end
 	}
 	for one := c.next(); one != nil; one = c.next() {
 		where := fmt.Sprintf("process %d", len(one.Found)+1)
@@ -198,13 +211,19 @@ func (c *Campaign) Run(ctx context.Context) error {
 }
 
 // wants tells whether a comparison lacks planned processes.
-func (c *Campaign) wants(one *Comparison) bool { return one.Left == "" && one.tried < c.Plan.Processes }
+func (c *Campaign) wants(one *Comparison) bool {
+	return one.Left == "" && !one.enough && one.tried < c.Plan.Processes
+}
 
-// left is how long the planned processes still take, about, by what processes took so far.
+// left is how long the planned processes still take, about, by what processes took so far, if the first look decides.
 func (c *Campaign) left() (planned time.Duration) {
 	for _, one := range c.Comparisons {
 		if c.wants(one) {
-			planned += time.Duration(c.Plan.Processes-one.tried) * c.expects(one)
+			until := c.Plan.Processes
+			if one.tried < c.Plan.First {
+				until = c.Plan.First
+			}
+			planned += time.Duration(until-one.tried) * c.expects(one)
 		}
 	}
 	return planned
@@ -257,7 +276,8 @@ func (c *Campaign) lighten(slow *Comparison) error {
 			one.Left = fmt.Sprintf("of %v planned calls a second too few were completed in two processes", w.Rate)
 			continue
 		}
-		one.Spec.Workload.Rate, one.halved, one.Found, one.tried, one.ran, one.spent = w.Rate/2, true, nil, 0, 0, 0
+		one.Spec.Workload.Rate, one.Found, one.tried, one.ran, one.spent = w.Rate/2, nil, 0, 0, 0
+		one.halved, one.enough = true, false
 		after += time.Duration(c.Plan.Processes) * c.expects(one)
 	}
 	if ends {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,6 +76,47 @@ func TestCampaignOutlivesFailures(t *testing.T) {
 		want := c.Comparisons[0].Spec
 		want.Seed = 10 + uint64(i)
 		require.Equal(t, want, spec, "what was asked for, in another order")
+	}
+}
+
+// What a first look decides has no more processes. What it leaves undecided, or of which a process is left out, has all
+// that are planned.
+func TestCampaignsFirstLook(t *testing.T) {
+	for why, c := range map[string]struct {
+		first   int
+		ratios  [2]float64 // of processes by turns
+		others  float64    // in the second process
+		ran     int
+		verdict verdict.Verdict
+		planned int
+	}{
+		"decided":                  {6, [2]float64{2, 2.01}, 0, 6, verdict.More, 6},
+		"the same":                 {6, [2]float64{1, 1.001}, 0, 6, verdict.Same, 6},
+		"undecided":                {6, [2]float64{0.3, 3}, 0, 8, verdict.Undecided, 8},
+		"decided, without a look":  {0, [2]float64{2, 2.01}, 0, 8, verdict.More, 8},
+		"decided, and one was not": {6, [2]float64{2, 2.01}, 0.9, 8, verdict.More, 8},
+	} {
+		t.Run(why, func(t *testing.T) {
+			all := between(1, "x")
+			all.Plan.First, all.Most = c.first, 1 // ns: nothing goes on
+			one, ran := all.Comparisons[0], 0
+			one.Spec.Procs = 2
+			all.Measure = func(context.Context, Spec, ...Program) (timing.Record, error) {
+				r := known(c.ratios[ran%2])
+				if ran++; ran == 2 && runtime.NumCPU() > 1 {
+					r.Others = c.others
+				}
+				return r, nil
+			}
+			require.NoError(t, all.Run(t.Context()))
+			if c.others > 0 && !one.Disturbed(one.Found[1]) {
+				t.Skip("this machine's cores can't be told from its quota")
+			}
+			a := one.Answer(all.Plan)
+			require.Equal(t, c.ran, ran)
+			require.Equal(t, c.verdict, a.Time.Verdict, "%+v", a.Time.Reason)
+			require.Equal(t, c.planned, a.Processes.Planned)
+		})
 	}
 }
 

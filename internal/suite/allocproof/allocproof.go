@@ -10,6 +10,7 @@ package allocproof
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/url"
@@ -67,7 +68,7 @@ func Runs(without []string, fns ...func()) (all []Profile, _ error) {
 	// At a rate of 1 a profile has exact counts; above, it would be scaled to an estimate. Reading a profile allocates
 	// more than most fn, so the rate is 0 then.
 	runtime.MemProfileRate = 0
-	before, err := read()
+	before, _, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -75,16 +76,11 @@ func Runs(without []string, fns ...func()) (all []Profile, _ error) {
 		runtime.MemProfileRate = 1
 		client(fn)
 		runtime.MemProfileRate = 0
-		after, err := read()
+		after, samples, err := read()
 		if err != nil {
 			return nil, err
 		}
-		before.Scale(-1)
-		grown, err := profile.Merge([]*profile.Profile{after, before})
-		if err != nil {
-			return nil, fmt.Errorf("allocproof: compare the profiles: %w", err)
-		}
-		p, err := parsed(grown, without)
+		p, err := parsed(grown(samples, before), without)
 		if err != nil {
 			return nil, err
 		}
@@ -93,9 +89,23 @@ func Runs(without []string, fns ...func()) (all []Profile, _ error) {
 	return all, nil
 }
 
+// amounts are the objects of one size of a call stack, and their bytes.
+type amounts struct{ objects, bytes int64 }
+
+// grown are samples by what they have more than before. Most have nothing more.
+func grown(samples map[string]*profile.Sample, before map[string]amounts) (more []*profile.Sample) {
+	for key, s := range samples {
+		s.Value[0], s.Value[1] = s.Value[0]-before[key].objects, s.Value[1]-before[key].bytes
+		if s.Value[0] != 0 {
+			more = append(more, s)
+		}
+	}
+	return more
+}
+
 // parsed returns what a profile has beside what is left out.
-func parsed(grown *profile.Profile, without []string) (p Profile, _ error) {
-	for _, sample := range grown.Sample {
+func parsed(grown []*profile.Sample, without []string) (p Profile, _ error) {
+	for _, sample := range grown {
 		s := stack{objects: sample.Value[0], bytes: sample.Value[1]}
 		for _, location := range sample.Location {
 			for _, line := range location.Line { // several if functions are inlined
@@ -229,21 +239,39 @@ func (p Profile) Packages() []string {
 	return slices.Compact(all)
 }
 
-// read returns what was allocated so far.
-func read() (*profile.Profile, error) {
+// read returns what was allocated so far, by the size of objects and the addresses of their call stack.
+func read() (so map[string]amounts, samples map[string]*profile.Sample, _ error) {
 	for range 2 { // which empty pools. A profile is as old as the last collection, and no other one begins meanwhile
 		runtime.GC()
 	}
 	var buf bytes.Buffer
 	// By pprof, since runtime.MemProfileRecord has at most 32 frames.
 	if err := pprof.Lookup("allocs").WriteTo(&buf, 0); err != nil {
-		return nil, fmt.Errorf("allocproof: write the profile: %w", err)
+		return nil, nil, fmt.Errorf("allocproof: write the profile: %w", err)
 	}
 	p, err := profile.ParseData(buf.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("allocproof: read the profile: %w", err)
+		return nil, nil, fmt.Errorf("allocproof: read the profile: %w", err)
 	}
-	return p, nil
+	so, samples = make(map[string]amounts, len(p.Sample)), make(map[string]*profile.Sample, len(p.Sample))
+	var key []byte
+	for _, s := range p.Sample {
+		key = key[:0]
+		for _, size := range s.NumLabel["bytes"] { // one, where there are objects
+			key = binary.NativeEndian.AppendUint64(key, uint64(size))
+		}
+		for _, location := range s.Location {
+			key = binary.NativeEndian.AppendUint64(key, location.Address)
+		}
+		if same := samples[string(key)]; same != nil {
+			same.Value[0], same.Value[1] = same.Value[0]+s.Value[0], same.Value[1]+s.Value[1]
+		} else {
+			samples[string(key)] = s
+		}
+		sum := so[string(key)]
+		so[string(key)] = amounts{sum.objects + s.Value[0], sum.bytes + s.Value[1]}
+	}
+	return so, samples, nil
 }
 
 // importPath returns the import path in a function's name, such as "gopkg.in/yaml%2ev3.(*Decoder).Decode". Receivers

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -38,7 +39,10 @@ import (
 	"github.com/rpcbench/rpcbench/stacktest"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // of checks, no time is said
+	stacktest.Main(m)
+}
 
 // long tells of the flag that stacktest.Main adds.
 func long() bool { return flag.Lookup("long").Value.String() == "true" }

@@ -96,7 +96,7 @@ func (c *TapConn) Bytes() (sent, received []byte) {
 func (c *TapConn) record(p []byte) ([]byte, error) {
 	c.tap.mu.Lock()
 	defer c.tap.mu.Unlock()
-	c.received = append(c.received, p...)
+	c.received = kept(c.received, p)
 	if c.filter == nil {
 		return p, nil
 	}
@@ -107,7 +107,16 @@ func (c *TapConn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.tap.mu.Lock()
-	c.sent = append(c.sent, p...)
+	c.sent = kept(c.sent, p)
 	c.tap.mu.Unlock()
 	return c.conn.Write(p)
+}
+
+// kept appends to bytes, of which there may be megabytes. Room grows by as much as there is: by a quarter, as append
+// does it, each byte would be copied five times.
+func kept(all, p []byte) []byte {
+	if cap(all)-len(all) < len(p) {
+		all = slices.Grow(all, max(len(all), len(p)))
+	}
+	return append(all, p...)
 }
