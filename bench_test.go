@@ -14,6 +14,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
@@ -165,7 +166,7 @@ func BenchmarkCross(b *testing.B) {
 	clients, servers := cross()
 	for i, client := range clients {
 		for j, server := range servers {
-			stack, err := rpcbench.Cross(client, server)
+			stack, err := crossed.Of(client, server)
 			if err != nil {
 				b.Fatal(err)
 			}

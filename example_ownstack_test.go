@@ -23,8 +23,12 @@ func Example_ownStack() {
 		log.Fatal(err)
 	}
 	defer fixture.Close()
+	users, err := rpcbench.As[rpcbench.Users](fixture)
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, name := range []string{"Anna", "Ann"} {
-		call, err := fixture.Users.PrepareUser(rpcbench.User{Email: "anna@example.com", Name: name,
+		call, err := users.PrepareUser(rpcbench.User{Email: "anna@example.com", Name: name,
 			Password: "correct horse"})
 		if err != nil {
 			log.Fatal(err)
@@ -60,7 +64,7 @@ func (s server) Serve(l net.Listener) error {
 
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	idle, header := config.Limits()
-	handler := createUser(rpcbench.NewValidator[rpcbench.User](config))
+	handler := createUser(rpcbench.NewUserValidator[rpcbench.User](config))
 	return server{&http.Server{
 		Handler: handler, TLSConfig: config.TLS,
 		IdleTimeout: idle, ReadHeaderTimeout: header, MaxHeaderBytes: rpcbench.MaxHeader,
@@ -81,7 +85,7 @@ func createUser(validate func(*rpcbench.User) error) http.HandlerFunc {
 		}
 		var reply any = err
 		if err == nil {
-			reply, status = rpcbench.Answer(user), http.StatusOK
+			reply, status = rpcbench.AnswerUser(user), http.StatusOK
 		}
 		data, _ := json.Marshal(reply) // plain structs can't fail
 		w.WriteHeader(status)
@@ -122,13 +126,17 @@ func (c *client) Close() error {
 	return nil
 }
 
+func (c *client) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c *client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return func(ctx context.Context) error {
 		reply, err := c.CreateUser(ctx, u)
 		if err != nil {
 			return err
 		}
-		return rpcbench.Check(&u, &reply)
+		return rpcbench.CheckUser(&u, &reply)
 	}, nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/httpjsoniter"
-	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -37,11 +36,15 @@ func Example() {
 	defer fixture.Close()
 
 	user := rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
-	reply, err := fixture.Users.CreateUser(ctx, user)
+	users, err := rpcbench.As[rpcbench.Users](fixture)
+	if err != nil {
+		log.Fatal(err)
+	}
+	reply, err := users.CreateUser(ctx, user)
 	fmt.Println(reply.Code, reply.Message, reply.User.ID, reply.User.Name, err)
 
 	user.Email, user.Name = "anna", "Ann"
-	_, err = fixture.Users.CreateUser(ctx, user)
+	_, err = users.CreateUser(ctx, user)
 	fmt.Println(err)
 	// Output:
 	// 200 OK 1000000 Anna <nil>
@@ -57,7 +60,7 @@ func ExampleStart_benchmark() {
 			b.Fatal(err)
 		}
 		defer fixture.Close()
-		call, err := fixture.Users.PrepareUser(anna())
+		call, err := fixture.Client.Prepare(0)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -118,7 +121,7 @@ func ExampleMethod() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		call, err := fixture.Method.Prepare(1)
+		call, err := fixture.Client.Prepare(1)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -172,33 +175,15 @@ func ExampleConfig_countBytes() {
 		log.Fatal(err)
 	}
 	defer fixture.Close()
+	call, err := fixture.Client.Prepare(0)
+	if err != nil {
+		log.Fatal(err)
+	}
 	sent.Store(0) // Start has made calls
 	received.Store(0)
-	_, err = fixture.Users.CreateUser(ctx, anna())
+	err = call(ctx)
 	fmt.Println(sent.Load(), "bytes sent,", received.Load(), "received, error:", err)
-	// Output: 44 bytes sent, 62 received, error: <nil>
-}
-
-// Call the server of one library with the client of another. Both speak gRPC.
-func ExampleCross() {
-	stack, err := rpcbench.Cross(connectrpc.GRPC(), grpcprotobuf.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	fixture, err := rpcbench.Start(ctx, stack, rpcbench.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer fixture.Close()
-	reply, err := fixture.Users.CreateUser(ctx, anna())
-	fmt.Println(stack.Name, reply.Code, err)
-
-	_, err = rpcbench.Cross(httpjson.New(), grpcprotobuf.New())
-	fmt.Println(err)
-	// Output:
-	// connectrpc.grpc.to.grpcprotobuf 200 <nil>
-	// a client of httpjson, which speaks http/json, can't call a server of grpcprotobuf, which speaks grpc/proto
+	// Output: 41 bytes sent, 59 received, error: <nil>
 }
 
 // Serve a protocol connection by connection: this one answers each line with the same line.
@@ -229,8 +214,8 @@ func ExampleServeConns() {
 }
 
 // Validate a request in a server of your own.
-func ExampleNewValidator() {
-	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+func ExampleNewUserValidator() {
+	validate := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 	user := anna()
 	fmt.Println(validate(&user))
 	user.Password = "abc"

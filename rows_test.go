@@ -192,7 +192,7 @@ func TestProfilesHaveNoTests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"-test.v", "-test.benchtime=1x", "-test.bench=^BenchmarkRawTCP$",
 				"-test." + name + "=" + filepath.Join(t.TempDir(), "profile")}
-			const one = "ExampleNewValidator"
+			const one = "ExampleNewUserValidator"
 			for run, want := range map[string]string{"": "", "-test.run=^" + one + "$": "=== RUN   " + one + "\n"} {
 				cmd := testkit.Again(t, testkit.Variable+"=", append(args, strings.Fields(run)...)...)
 				out, err := cmd.CombinedOutput()

@@ -5,11 +5,11 @@
 //	if err != nil {
 //		return err
 //	}
-//	call, err := fixture.Users.PrepareUser(rpcbench.Sample(1, 2000)) // 2 kB
+//	call, err := fixture.Client.Prepare(1)
 //	err = errors.Join(err, call(ctx), fixture.Close())
 //
-// That takes six names: Start, its [Config], the [Fixture], a [User] of [Sample], and the prepared [Call]. A call
-// can be made as often as you like. Each time it encodes and sends the request, receives and decodes the reply, and
+// That takes five names: Start, its [Config], the [Fixture], its [Client], and the prepared [Call]. A call can be made
+// as often as you like. Each time it encodes and sends the request, receives and decodes the reply, and
 // compares the two. In a test, function Start of package [github.com/rpcbench/rpcbench/stacktest] closes the fixture.
 //
 // A [Stack] is one of the ways: a transport, a wire format, and the libraries that implement them. Package
@@ -17,8 +17,8 @@
 // if you like, your handler. The function Of of a stack's package makes a Stack of it.
 //
 // Package stacktest proves that a stack does what it says, and times it. To write a stack of your own, use
-// [NewValidator], [Answer], [Check], [CallError] and [ServeConns]. The command cmd/rpcbench compares stacks, and
-// package [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the
+// [NewUserValidator], [AnswerUser], [CheckUser], [CallError] and [ServeConns]. The command cmd/rpcbench compares
+// stacks, and package [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the
 // measurements are listed with the tests that hold them.
 //
 // [guarantees]: https://github.com/rpcbench/rpcbench/blob/main/docs/guarantees.md
@@ -28,9 +28,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -38,20 +36,16 @@ import (
 // Stack is one way to serve and call an API: a transport, a wire format and the libraries that implement them. A Stack
 // is a plain value. The functions of its package make a new one at each call, and stacks share no state.
 type Stack struct {
-	Name        string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
-	Protocol    string // stacks with equal Protocol understand each other: see Cross
-	CrossedFrom Sides
-	Traits      Traits
-	Server      func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
-	Dial        func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
+	Name     string // names its rows, such as "httpjson.tuned": [a-z0-9], with single dots between
+	Protocol string // stacks with equal Protocol understand each other
+	Traits   Traits
+	Server   func(ServerConfig) (Server, error) // makes a server, which doesn't listen yet
+	Dial     func(ClientConfig) (Client, error) // makes a client, whose connections may wait for its first calls
 
-	// Method names what the stack serves. With "" this is create-user, and clients are Users. Otherwise it is the name of
-	// a Method of your own, and clients are MethodClients. Only stacks of the same method are compared.
-	Method string
+	// Serves names what the stack serves. With "" this is create-user, and clients are Users. Otherwise it is the name of
+	// a Method of your own, and clients are MethodClients. Only stacks that serve the same are compared.
+	Serves string
 }
-
-// Sides names the two stacks that Cross has combined. It is zero in a stack that Cross has not made.
-type Sides struct{ Client, Server string }
 
 // Traits is what a stack declares about itself. Codec and InvalidUTF8 are required, and the others are zero in a stack
 // of one call at a time on a plain connection. The suite of package stacktest reads each trait off the wire and the
@@ -169,19 +163,6 @@ const (
 	LossNonCharacters     Loss = "non-characters"
 )
 
-// Cross combines the client of one stack with the server of another. Both stacks must have the same Protocol.
-func Cross(client, server Stack) (Stack, error) {
-	if client.Protocol != server.Protocol || client.Method != server.Method {
-		return Stack{}, fmt.Errorf("a client of %s, which speaks %s, can't call a server of %s, which speaks %s",
-			client.Name, strings.TrimSpace(client.Protocol+" "+client.Method), server.Name,
-			strings.TrimSpace(server.Protocol+" "+server.Method))
-	}
-	client.CrossedFrom = Sides{client.Name, server.Name}
-	client.Name += ".to." + server.Name
-	client.Server, client.Traits.ServerLibraries = server.Server, server.Traits.ServerLibraries
-	return client, nil
-}
-
 // ServerConfig has the settings of a server.
 type ServerConfig struct {
 	TLS *tls.Config // nil: no TLS. The stack passes the value on to its library
@@ -191,7 +172,7 @@ type ServerConfig struct {
 	IdleTimeout, HeaderTimeout time.Duration
 
 	// Wait is how long a handler waits on a timer before it answers, as if it asked a database. Handlers wait side by
-	// side. The function that NewValidator returns waits for you if the user is valid. The handler of an echo calls
+	// side. The function that NewUserValidator returns waits for you if the user is valid. The handler of an echo calls
 	// CountAndWait. A call that is refused does not wait.
 	Wait time.Duration
 
@@ -210,8 +191,8 @@ func (h *handled) count() {
 	}
 }
 
-// CountAndWait counts a call that the server handles, and then waits for Wait. The function that NewValidator returns
-// does both by itself, so only an echo of your own calls it.
+// CountAndWait counts a call that the server handles, and then waits for Wait. The function that NewUserValidator
+// returns does both by itself, so only an echo of your own calls it.
 func (c *ServerConfig) CountAndWait() {
 	c.handled.count()
 	if c.Wait > 0 { // a comparison alone in most calls, and no call of Sleep
@@ -251,8 +232,11 @@ type Headers struct {
 	Traceparent   func() string // makes a W3C traceparent for each call; safe for concurrent use
 }
 
-// Client calls one server. It is safe for concurrent use.
+// Client calls one server. It is safe for concurrent use. Each is also a [Users] or a [MethodClient], which [As] finds.
 type Client interface {
+	// Prepare builds the request of call i once: of SampleUser(i, 0), or of the i-th request of a Method, after the last
+	// of which comes the first again. On a multiplexed stack it binds the Call to the next connection in turn.
+	Prepare(i int) (Call, error)
 	Close() error // closes its connections; calls after it fail as CodeUnavailable
 }
 
@@ -261,16 +245,13 @@ type Users interface {
 	Client
 	// CreateUser converts from and to plain structs at each call, which is why it is never timed. Its error is an *Error.
 	CreateUser(ctx context.Context, u User) (Response, error)
-	// PrepareUser builds the library's own request once. On a multiplexed stack it binds the Call to the next connection
-	// in turn.
+	// PrepareUser builds the library's own request once, as Prepare does.
 	PrepareUser(u User) (Call, error)
 }
 
 // MethodClient is a Client of a method of your own.
 type MethodClient interface {
 	Client
-	// Prepare builds the request of call i once, as PrepareUser does. With n requests, call n sends the first one again.
-	Prepare(i int) (Call, error)
 	// Messages returns the encoding of requests, and that of replies, which the calls use.
 	Messages() (requests, replies Messages)
 }

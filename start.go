@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
@@ -39,9 +40,7 @@ type Config struct {
 type Fixture struct {
 	Stack  Stack
 	Addr   string // host:port of the server, or the path of its Unix socket
-	Client Client
-	Users  Users        // the Client, if the stack serves create-user; otherwise nil
-	Method MethodClient // the Client, if the stack serves a method of your own; otherwise nil
+	Client Client // As finds what else it can do
 
 	network string // tcp or unix
 	folder  string // of a socket that Start has made
@@ -178,16 +177,13 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 		f.Client = nil // or a typed nil would be closed
 		return "dial", err
 	}
-	if f.Stack.Method != "" {
-		f.Method, _ = f.Client.(MethodClient)
+	if f.Stack.Serves == "" {
+		_, err = As[Users](f)
 	} else {
-		f.Users, _ = f.Client.(Users)
+		_, err = As[MethodClient](f)
 	}
-	switch {
-	case f.Stack.Method == "" && f.Users == nil:
-		return "dial", errors.New("the client of a stack that serves create-user lacks CreateUser or PrepareUser")
-	case f.Stack.Method != "" && f.Method == nil:
-		return "dial", errors.New("the client of a stack with a Method is no MethodClient")
+	if err != nil {
+		return "dial", err
 	}
 	// A deadline of the calls would leave its trace in HTTP/2's header table: when ctx ends, the fixture is stopped.
 	release := context.AfterFunc(ctx, func() { _ = f.stop() })
@@ -203,7 +199,7 @@ func (f *Fixture) call(ctx context.Context) (step string, err error) {
 
 // dial makes the fixture's client. Where the stack has a Method, Dial may ask its Handle, which may never answer.
 func (f *Fixture) dial(ctx context.Context) (Client, error) {
-	if f.Stack.Method == "" {
+	if f.Stack.Serves == "" {
 		return f.Stack.client(f.dials.config)
 	}
 	type dialled struct {
@@ -225,7 +221,7 @@ func (f *Fixture) dial(ctx context.Context) (Client, error) {
 	case d := <-made:
 		return d.Client, d.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: does the Handle of %s answer?", context.Cause(ctx), f.Stack.Method)
+		return nil, fmt.Errorf("%w: does the Handle of %s answer?", context.Cause(ctx), f.Stack.Serves)
 	}
 }
 
@@ -289,12 +285,7 @@ func (f *Fixture) connect() error {
 	calls := make([]Call, f.dials.config.Conns)
 	for i := range calls {
 		var err error
-		if f.Stack.Method == "" {
-			calls[i], err = f.Users.PrepareUser(Sample(connecting+i, 0))
-		} else {
-			calls[i], err = f.Method.Prepare(connecting + i)
-		}
-		if err != nil {
+		if calls[i], err = f.Client.Prepare(connecting + i); err != nil {
 			return err
 		}
 	}
@@ -386,6 +377,17 @@ func (f *Fixture) Dial() (Client, error) {
 	return f.Stack.client(config)
 }
 
+// As returns the fixture's client as a C, such as [Users], [MethodClient], [Echoer] or [Streamer]. The error says that
+// the client is none.
+func As[C any](f *Fixture) (C, error) {
+	c, is := f.Client.(C)
+	if !is {
+		return c, fmt.Errorf("the client of %s, which serves %s, is no %v", f.Stack.Name,
+			cmp.Or(f.Stack.Serves, "create-user"), reflect.TypeFor[C]())
+	}
+	return c, nil
+}
+
 // Accepted returns how many connections the server has accepted. With Config.Remote, it returns how many connections
 // the client has opened.
 func (f *Fixture) Accepted() int64 {
@@ -395,7 +397,7 @@ func (f *Fixture) Accepted() int64 {
 	return f.local.listener.Accepted.Load()
 }
 
-// Handled returns how many calls the server has handled, those of Start included: as NewValidator's functions and
+// Handled returns how many calls the server has handled, those of Start included: as NewUserValidator's functions and
 // ServerConfig.CountAndWait count them. With Config.Remote it returns 0.
 func (f *Fixture) Handled() int64 {
 	if f.local.handled == nil {

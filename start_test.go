@@ -90,21 +90,27 @@ func twofold(t *testing.T) rpcbench.Stack {
 // A client of a stack that names a method prepares calls of samples, and one that serves create-user those of users.
 func TestClientsPrepareWhatTheStackServes(t *testing.T) {
 	named := httpjson.New()
-	named.Method = "test.v1.Users/Get"
+	named.Serves = "test.v1.Users/Get"
 	_, err := rpcbench.Start(t.Context(), named, rpcbench.Config{})
-	require.ErrorContains(t, err, "httpjson: dial: the client of a stack with a Method is no MethodClient")
+	require.EqualError(t, err, "httpjson: dial: the client of httpjson, which serves test.v1.Users/Get, is no "+
+		"rpcbench.MethodClient")
 	unnamed := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",
 		Requests: []*rpcbench.User{{}}, Replies: []*rpcbench.User{{}},
 		Equal: func(_, _ *rpcbench.User) bool { return true }})
-	unnamed.Method = ""
+	unnamed.Serves = ""
 	_, err = rpcbench.Start(t.Context(), unnamed, rpcbench.Config{})
-	require.ErrorContains(t, err, "httpjson: dial: the client of a stack that serves create-user lacks")
-	unnamed.Method = "test.v1.Users/Get"
+	require.ErrorContains(t, err, "httpjson: dial: the client of httpjson, which serves create-user, is no rpcbench.Users")
+	unnamed.Serves = "test.v1.Users/Get"
 	of, users := stacktest.Start(t, unnamed, rpcbench.Config{}), stacktest.Start(t, httpjson.New(), rpcbench.Config{})
-	require.Equal(t, of.Client, of.Method)
-	require.Nil(t, of.Users)
-	require.Equal(t, users.Client, users.Users)
-	require.Nil(t, users.Method)
+	require.Equal(t, of.Client, testkit.As[rpcbench.MethodClient](t, of))
+	require.Equal(t, users.Client, testkit.As[rpcbench.Users](t, users))
+	_, err = rpcbench.As[rpcbench.Users](of)
+	require.EqualError(t, err, "the client of httpjson, which serves test.v1.Users/Get, is no rpcbench.Users")
+	for _, f := range []*rpcbench.Fixture{of, users} {
+		call, err := f.Client.Prepare(5)
+		require.NoError(t, err)
+		require.NoError(t, call(t.Context()))
+	}
 }
 
 // freeAddr returns an address that nobody listens on.
@@ -147,7 +153,7 @@ func TestStartFails(t *testing.T) {
 			s.Server = func(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, nil }
 		}), rpcbench.Config{}, "server: Stack.Server returned no Server and no error"},
 		{"neither a client nor an error", mine(func(s *rpcbench.Stack) {
-			s.Method = "test.v1.Users/Create"
+			s.Serves = "test.v1.Users/Create"
 			s.Dial = func(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, nil }
 		}), rpcbench.Config{}, "dial: Stack.Dial returned no Client and no error"},
 		{"a stack without a Server", mine(func(s *rpcbench.Stack) { s.Server = nil }), rpcbench.Config{},
@@ -253,7 +259,7 @@ func TestStartWithAServerElsewhere(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, config.Certificate, state.PeerCertificates[0].Raw)
 		require.NoError(t, f.Close())
-		_, err := server.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err := testkit.As[rpcbench.Users](t, server).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		require.NoError(t, err, "the server goes on")
 	}
 }
@@ -375,7 +381,7 @@ func TestCtxBoundsTheStartAlone(t *testing.T) {
 	defer f.Close()
 	cancel()
 	for range 100 { // what follows a context's end begins on another goroutine
-		_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err = testkit.As[rpcbench.Users](t, f).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		require.NoError(t, err)
 	}
 }
@@ -402,7 +408,7 @@ func TestDeadlineBoundsTheFirstConnectionAlone(t *testing.T) {
 		again, err := f.Dial()
 		require.NoError(t, err)
 		defer again.Close()
-		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		require.NoError(t, err)
 		return
 	}
@@ -435,8 +441,8 @@ func TestClose(t *testing.T) {
 				if where == "elsewhere" {
 					f = start(t, stack, rpcbench.Config{Remote: f.Addr})
 				}
-				u := rpcbench.Sample(0, 0)
-				call, err := f.Users.PrepareUser(u)
+				u := rpcbench.SampleUser(0, 0)
+				call, err := testkit.As[rpcbench.Users](t, f).PrepareUser(u)
 				require.NoError(t, err)
 				held := gate.Hold([]byte(u.Name))
 				result := make(chan error, 1)
@@ -638,7 +644,7 @@ func TestHandshakesAreEqual(t *testing.T) {
 		require.False(t, first.resumed)
 		again, err := f.Dial()
 		require.NoError(t, err)
-		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err = again.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		require.NoError(t, err, stack.Name)
 		require.NoError(t, again.Close())
 		require.Equal(t, first, shaken(), "%s: a second connection", stack.Name)
@@ -672,7 +678,7 @@ func TestCertificateIsOfOneFixture(t *testing.T) {
 		c, err := grpcprotobuf.New().Dial(config)
 		require.NoError(t, err)
 		defer c.Close()
-		_, err = c.(rpcbench.Users).CreateUser(context.Background(), rpcbench.Sample(0, 0))
+		_, err = c.(rpcbench.Users).CreateUser(context.Background(), rpcbench.SampleUser(0, 0))
 		return err
 	}
 	require.NoError(t, create(one.Addr))
@@ -743,10 +749,10 @@ func TestHandled(t *testing.T) {
 		before := f.Handled()
 		require.GreaterOrEqual(t, before, int64(2), "%s: those that opened the connections", s.Name)
 		for range 3 {
-			_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+			_, err := testkit.As[rpcbench.Users](t, f).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 			require.NoError(t, err, s.Name)
 		}
-		_, err := f.Users.CreateUser(t.Context(), rpcbench.User{})
+		_, err := testkit.As[rpcbench.Users](t, f).CreateUser(t.Context(), rpcbench.User{})
 		require.Equal(t, rpcbench.CodeInvalid, rpcbench.CodeOf(err), s.Name)
 		require.EqualValues(t, 4, f.Handled()-before, s.Name)
 		_, err = f.Client.(rpcbench.Echoer).Echo(t.Context(), &rpcbench.Flex{String: "echo"})

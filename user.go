@@ -24,9 +24,10 @@ type User struct {
 	Avatar   []byte `json:"avatar,omitempty" msgpack:"avatar,omitempty"` // nil and empty are the same
 }
 
-// Sample returns user i, whose avatar is payload random bytes that gzip can't shrink. The same i and payload give the
-// same user. Users 0 to 99 differ in every field and have equal encoded lengths: 36 bytes of protobuf without payload.
-func Sample(i, payload int) User {
+// SampleUser returns user i, whose avatar is payload random bytes that gzip can't shrink. The same i and payload give
+// the same user. Users 0 to 99 differ in every field and have equal encoded lengths: 36 bytes of protobuf without
+// payload.
+func SampleUser(i, payload int) User {
 	u := User{
 		Email:    fmt.Sprintf("anna.%02d@example.com", i),
 		Name:     fmt.Sprintf("Anna%02d", i),
@@ -64,14 +65,14 @@ const (
 	IdleTimeout   = 5 * time.Minute  // of a connection without a request
 )
 
-// Answer is the service: it makes the Response to a valid user. It sets the id of u, and the Response points to u.
-func Answer(u *User) *Response {
+// AnswerUser is the service: it makes the Response to a valid user. It sets the id of u, and the Response points to u.
+func AnswerUser(u *User) *Response {
 	u.ID = UserID
 	return &Response{Code: OKCode, Message: OKMessage, User: u}
 }
 
-// Check compares every field of a reply with the user that was asked for. Its error has the code CodeInternal.
-func Check(asked *User, r *Response) error {
+// CheckUser compares every field of a reply with the user that was asked for. Its error has the code CodeInternal.
+func CheckUser(asked *User, r *Response) error {
 	got := r.User
 	if r.Code == OKCode && r.Message == OKMessage && got != nil && got.ID == UserID && got.Email == asked.Email &&
 		got.Name == asked.Name && got.Password == asked.Password && bytes.Equal(got.Avatar, asked.Avatar) {
@@ -93,12 +94,12 @@ func rules() map[string]string {
 	}
 }
 
-// NewValidator returns the validation that every server runs on a request of type T, the user type of its library. The
-// returned function's error is an *Error with the code CodeInvalid. The function counts each user as a call that the
-// server has handled, which a Fixture tells. For a valid user it waits for config.Wait, like a handler that asks a
-// database. NewValidator panics unless T has exactly the fields of User, by their json names, because validator/v10
+// NewUserValidator returns the validation that every server runs on a request of type T, the user type of its library.
+// The returned function's error is an *Error with the code CodeInvalid. The function counts each user as a call that
+// the server has handled, which a Fixture tells. For a valid user it waits for config.Wait, like a handler that asks a
+// database. NewUserValidator panics unless T has exactly the fields of User, by their json names, because validator/v10
 // would silently ignore a rule for a field that does not exist.
-func NewValidator[T any](config ServerConfig) func(*T) error {
+func NewUserValidator[T any](config ServerConfig) func(*T) error {
 	byField, rest := map[string]string{}, rules()
 	t := reflect.TypeFor[T]()
 	for f := range t.Fields() {

@@ -32,7 +32,7 @@ func emailOf(n int) string {
 func TestRulesAtTheirEdges(t *testing.T) {
 	var (
 		set = func(change func(*rpcbench.User)) rpcbench.User {
-			u := rpcbench.Sample(0, 0)
+			u := rpcbench.SampleUser(0, 0)
 			change(&u)
 			return u
 		}
@@ -43,13 +43,13 @@ func TestRulesAtTheirEdges(t *testing.T) {
 		id       = func(s string) rpcbench.User { return set(func(u *rpcbench.User) { u.ID = s }) }
 	)
 	const smile = "\U0001F600" // 4 bytes, 1 character
-	plain, generated := rpcbench.NewValidator[rpcbench.User](here), rpcbench.NewValidator[userv1.User](here)
+	plain, generated := rpcbench.NewUserValidator[rpcbench.User](here), rpcbench.NewUserValidator[userv1.User](here)
 	for _, c := range []struct {
 		why    string
 		user   rpcbench.User
 		broken string // "" for a valid user
 	}{
-		{"nothing is wrong", rpcbench.Sample(0, 0), ""},
+		{"nothing is wrong", rpcbench.SampleUser(0, 0), ""},
 
 		{"name of 4", name("Anna"), ""},
 		{"name of 3 characters in 12 bytes", name(strings.Repeat(smile, 3)), "name min=4"},
@@ -117,9 +117,9 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 		why, typ string
 		make     func()
 	}{
-		{"a field is missing", "missing", func() { rpcbench.NewValidator[missing](here) }},
-		{"a field that User lacks", "additional", func() { rpcbench.NewValidator[additional](here) }},
-		{"no json names", "untagged", func() { rpcbench.NewValidator[untagged](here) }},
+		{"a field is missing", "missing", func() { rpcbench.NewUserValidator[missing](here) }},
+		{"a field that User lacks", "additional", func() { rpcbench.NewUserValidator[additional](here) }},
+		{"no json names", "untagged", func() { rpcbench.NewUserValidator[untagged](here) }},
 	} {
 		want := "the fields of rpcbench_test." + c.typ + " are not those of User, by their json names"
 		t.Run(c.why, func(t *testing.T) { require.PanicsWithValue(t, want, c.make) })
@@ -133,15 +133,15 @@ func TestValidatorRefusesOtherFields(t *testing.T) {
 		Avatar   []byte `json:"avatar"`
 	}
 	require.NotPanics(t, func() {
-		rpcbench.NewValidator[unexported](here)
+		rpcbench.NewUserValidator[unexported](here)
 	}, "generated types have fields of their own: %v", unexported{}.state)
 }
 
 // An exported field without a rule would cost each stack of that type an allocation per call.
 func TestValidatorsAllocateTheSame(t *testing.T) {
-	u := rpcbench.Sample(0, 1000)
+	u := rpcbench.SampleUser(0, 1000)
 	g := binding.Convert[userv1.User](&u)
-	plain, generated := rpcbench.NewValidator[rpcbench.User](here), rpcbench.NewValidator[userv1.User](here)
+	plain, generated := rpcbench.NewUserValidator[rpcbench.User](here), rpcbench.NewUserValidator[userv1.User](here)
 	// The least of many single runs: under -race a sync.Pool forgets a part of what it is given.
 	least := func(validate func()) float64 {
 		n := testing.AllocsPerRun(1, validate)
@@ -157,11 +157,11 @@ func TestValidatorsAllocateTheSame(t *testing.T) {
 
 // A handler waits for a valid user alone.
 func TestValidatorsWait(t *testing.T) {
-	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{Wait: time.Hour})
+	validate := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{Wait: time.Hour})
 	require.Error(t, validate(new(rpcbench.User)), "at once, or the test would take an hour")
 	const wait = 10 * time.Millisecond
-	validate = rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{Wait: wait})
-	u, began := rpcbench.Sample(0, 0), time.Now()
+	validate = rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{Wait: wait})
+	u, began := rpcbench.SampleUser(0, 0), time.Now()
 	require.NoError(t, validate(&u))
 	require.GreaterOrEqual(t, time.Since(began), wait)
 }
@@ -262,17 +262,17 @@ func TestCheckComparesEveryField(t *testing.T) {
 	answer := func() *rpcbench.Response {
 		u := asked
 		u.Avatar = []byte{1, 2}
-		return rpcbench.Answer(&u)
+		return rpcbench.AnswerUser(&u)
 	}
-	require.NoError(t, rpcbench.Check(&asked, answer()))
+	require.NoError(t, rpcbench.CheckUser(&asked, answer()))
 	none := rpcbench.User{Email: asked.Email, Name: asked.Name, Password: asked.Password, Avatar: []byte{}}
-	require.NoError(t, rpcbench.Check(&none, rpcbench.Answer(&rpcbench.User{Email: asked.Email, Name: asked.Name,
+	require.NoError(t, rpcbench.CheckUser(&none, rpcbench.AnswerUser(&rpcbench.User{Email: asked.Email, Name: asked.Name,
 		Password: asked.Password})),
 		"no payload and an empty one are the same")
 
 	differs := func(field string, r *rpcbench.Response) {
 		t.Helper()
-		require.Equal(t, rpcbench.CodeInternal, rpcbench.CodeOf(rpcbench.Check(&asked, r)), field)
+		require.Equal(t, rpcbench.CodeInternal, rpcbench.CodeOf(rpcbench.CheckUser(&asked, r)), field)
 	}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[rpcbench.User]()) {
 		r := answer()

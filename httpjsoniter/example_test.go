@@ -18,7 +18,11 @@ func Example() {
 	}
 	defer fixture.Close()
 	anna := rpcbench.User{Email: "anna@example.com", Name: "Anna", Password: "correct horse"}
-	reply, err := fixture.Users.CreateUser(ctx, anna)
+	users, err := rpcbench.As[rpcbench.Users](fixture)
+	if err != nil {
+		log.Fatal(err)
+	}
+	reply, err := users.CreateUser(ctx, anna)
 	fmt.Println(reply.Code, reply.User.Name, err)
 	// Output: 200 Anna <nil>
 }

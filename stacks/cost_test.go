@@ -54,7 +54,7 @@ func costsOf(t *testing.T, stack rpcbench.Stack, batches int, n ...int) (costs [
 	run := func(f *rpcbench.Fixture) func(int) {
 		var calls []rpcbench.Call
 		for i := range corpus.Round {
-			call, err := f.Users.PrepareUser(rpcbench.Sample(i, 0))
+			call, err := testkit.As[rpcbench.Users](t, f).PrepareUser(rpcbench.SampleUser(i, 0))
 			require.NoError(t, err)
 			calls = append(calls, call)
 		}

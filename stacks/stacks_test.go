@@ -19,6 +19,8 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/message"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
@@ -90,7 +92,7 @@ func TestUnixSockets(t *testing.T) {
 			require.NoError(t, err, s.Name)
 			folder := filepath.Dir(f.Addr)
 			require.DirExists(t, folder)
-			call, err := f.Users.PrepareUser(rpcbench.Sample(1, 100_000))
+			call, err := testkit.As[rpcbench.Users](t, f).PrepareUser(rpcbench.SampleUser(1, 100_000))
 			require.NoError(t, err, s.Name)
 			before, made := f.Handled(), int64(3)
 			for range 3 {
@@ -105,7 +107,7 @@ func TestUnixSockets(t *testing.T) {
 				streamers = append(streamers, s.Name)
 				stream, err := streamer.OpenStream(t.Context())
 				require.NoError(t, err, s.Name)
-				call, err := stream.Prepare(rpcbench.Sample(2, 0))
+				call, err := stream.Prepare(rpcbench.SampleUser(2, 0))
 				require.NoError(t, err, s.Name)
 				require.NoError(t, call(t.Context()), s.Name)
 				require.NoError(t, stream.Close(), s.Name)
@@ -164,34 +166,34 @@ func TestFind(t *testing.T) {
 // own protocol it runs once each way.
 func TestCrossConforms(t *testing.T) {
 	grpc := []rpcbench.Stack{grpcprotobuf.New(), connectrpc.GRPC(), connectrpc2.GRPC()}
-	crossed(t, grpc, append(grpc, grpcservehttp.New()), long())
+	allCrossed(t, grpc, append(grpc, grpcservehttp.New()), long())
 	both := []rpcbench.Stack{connectrpc.New(), connectrpc2.New()}
-	crossed(t, both, both, long())
+	allCrossed(t, both, both, long())
 	for _, both := range [][]rpcbench.Stack{{connectrpc.Gzip(), connectrpc2.Gzip()},
 		{connectrpc.H2C(), connectrpc2.H2C()}, {connectrpc.GRPCWeb(), connectrpc2.GRPCWeb()},
 		{connectrpc.JSON(), connectrpc2.JSON()}, {connectrpc.VT(), connectrpc2.VT()}} {
-		crossed(t, both, both, false)
+		allCrossed(t, both, both, false)
 	}
 }
 
-func crossed(t *testing.T, clients, servers []rpcbench.Stack, suite bool) {
+func allCrossed(t *testing.T, clients, servers []rpcbench.Stack, suite bool) {
 	t.Helper()
 	for _, client := range clients {
 		for _, server := range servers {
 			if client.Name == server.Name {
 				continue
 			}
-			stack, err := rpcbench.Cross(client, server)
+			stack, err := crossed.Of(client, server)
 			require.NoError(t, err)
 			t.Run(stack.Name, func(t *testing.T) {
 				if suite {
 					stacktest.Conformance(t, stack)
 				}
 				client := stacktest.Start(t, stack, rpcbench.Config{}).Client
-				u := rpcbench.Sample(0, 1000)
+				u := rpcbench.SampleUser(0, 1000)
 				reply, err := client.(rpcbench.Users).CreateUser(t.Context(), u)
 				require.NoError(t, err)
-				require.NoError(t, rpcbench.Check(&u, &reply))
+				require.NoError(t, rpcbench.CheckUser(&u, &reply))
 				echoer, ok := client.(rpcbench.Echoer)
 				require.True(t, ok)
 				_, err = echoer.Echo(t.Context(), message.Complex())
@@ -226,7 +228,7 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				continue
 			}
 			t.Run(client.Name+" to "+server.Name, func(t *testing.T) {
-				_, err := rpcbench.Cross(client, server)
+				_, err := crossed.Of(client, server)
 				require.ErrorContains(t, err, client.Protocol)
 				require.ErrorContains(t, err, server.Protocol)
 				c, err := client.Dial(rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
@@ -234,7 +236,7 @@ func TestProtocolsRefuseEachOther(t *testing.T) {
 				defer c.Close()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				_, err = c.(rpcbench.Users).CreateUser(ctx, rpcbench.Sample(0, 0))
+				_, err = c.(rpcbench.Users).CreateUser(ctx, rpcbench.SampleUser(0, 0))
 				e, ok := errors.AsType[*rpcbench.Error](err)
 				require.True(t, ok, "%v", err)
 				require.NotEqual(t, rpcbench.CodeDeadlineExceeded, e.Code, "the client waits in vain")

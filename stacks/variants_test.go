@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -94,7 +95,7 @@ func hasWorkers(t *testing.T, s rpcbench.Stack) bool {
 func sends(t *testing.T, s rpcbench.Stack, text string) bool {
 	tap := new(tap.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
-	call, err := f.Users.PrepareUser(rpcbench.Sample(0, 0))
+	call, err := testkit.As[rpcbench.Users](t, f).PrepareUser(rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	require.NoError(t, call(context.Background()))
 	for _, c := range tap.Conns() {

@@ -26,7 +26,7 @@ func ExampleBenchmark() {
 func ExampleStart() {
 	benchmark := func(b *testing.B) {
 		fixture := stacktest.Start(b, httpjson.New(), rpcbench.Config{TLS: true})
-		call, err := fixture.Users.PrepareUser(rpcbench.Sample(1, 2000))
+		call, err := fixture.Client.Prepare(1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjsoniter"
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/httpapi"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
@@ -79,7 +80,7 @@ func (k fake) stack() rpcbench.Stack {
 		idle, header := config.Limits()
 		k := k
 		if k.validate == nil {
-			k.validate = rpcbench.NewValidator[rpcbench.User](config)
+			k.validate = rpcbench.NewUserValidator[rpcbench.User](config)
 		}
 		s := &http.Server{
 			Handler: http.HandlerFunc(k.serve), TLSConfig: config.TLS, Protocols: onlyHTTP1(),
@@ -179,7 +180,7 @@ func (k fake) serve(w http.ResponseWriter, r *http.Request) {
 		send(cmp.Or(k.status, http.StatusBadRequest), err)
 		return
 	}
-	reply := rpcbench.Answer(u)
+	reply := rpcbench.AnswerUser(u)
 	if k.answer != nil {
 		reply = k.answer(reply)
 	}
@@ -274,6 +275,10 @@ func (c *fakeClient) result(data []byte, id int64) (reply rpcbench.Response, err
 	return reply, nil
 }
 
+func (c *fakeClient) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	encode := func() []byte { data, _ := json.Marshal(u); return data }
 	if c.encode != nil {
@@ -290,7 +295,7 @@ func (c *fakeClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 		if c.overlooks != nil {
 			c.overlooks(&u, &reply)
 		}
-		return rpcbench.Check(&u, &reply)
+		return rpcbench.CheckUser(&u, &reply)
 	}
 	if !c.again {
 		return once, nil
@@ -592,11 +597,12 @@ func TestFakesFail(t *testing.T) {
 			"connections | is a value shared, such as the one that replies are decoded into?"},
 		{"fixtures that share a pool", sharedPool(), "neighbours | a second fixture, beside the first: "},
 		{"fixtures that share their connections' end", sharedEnd(), "neighbours | closing one fixture broke the other"},
-		{"a handler that does not wait", fake{validate: validated(1)}.stack(), "wait | NewValidator, and all handlers wait"},
+		{"a handler that does not wait", fake{validate: validated(1)}.stack(),
+			"wait | NewUserValidator, and all handlers wait"},
 		{"an echo that does not wait", oneWaits("/users"), "wait | an echo: took"},
 		{"calls that wait in turn", validatedBy(func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
 			var mu sync.Mutex
-			validate := rpcbench.NewValidator[rpcbench.User](config)
+			validate := rpcbench.NewUserValidator[rpcbench.User](config)
 			return func(u *rpcbench.User) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -613,19 +619,19 @@ func TestFakesFail(t *testing.T) {
 			}), "wait | a user who is refused took"},
 		{"a handler that waits by itself, and counts nothing", validatedBy(
 			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
-				return rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{Wait: config.Wait})
+				return rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{Wait: config.Wait})
 			}), "wait | the server counted "},
 		{"a handler that waits for the first calls only", validatedBy(
 			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
-				return fromCall(rpcbench.NewValidator[rpcbench.User](config), validated(1))
-			}), "late | NewValidator, and all handlers wait"},
+				return fromCall(rpcbench.NewUserValidator[rpcbench.User](config), validated(1))
+			}), "late | NewUserValidator, and all handlers wait"},
 		{"a validation that ends", validatedBy(func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
-			return fromCall(rpcbench.NewValidator[rpcbench.User](config),
+			return fromCall(rpcbench.NewUserValidator[rpcbench.User](config),
 				func(*rpcbench.User) error { config.CountAndWait(); return nil })
 		}), "late | a user who breaks rules: want"},
 		{"a validation that ends for users it knows", validatedBy(
 			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
-				validate := rpcbench.NewValidator[rpcbench.User](config)
+				validate := rpcbench.NewUserValidator[rpcbench.User](config)
 				return fromCall(validate, func(u *rpcbench.User) error {
 					if u.Name == "" {
 						return validate(u)
@@ -636,7 +642,7 @@ func TestFakesFail(t *testing.T) {
 			}), "late | validates its user 0.0 times"},
 		{"a user who is validated twice from some call on", validatedBy(
 			func(config rpcbench.ServerConfig) func(*rpcbench.User) error {
-				validate := rpcbench.NewValidator[rpcbench.User](config)
+				validate := rpcbench.NewUserValidator[rpcbench.User](config)
 				return fromCall(validate, func(u *rpcbench.User) error { return cmp.Or(validate(u), validate(u)) })
 			}), "late | validates its user 2.0 times"},
 		{"headers that end", endingHeaders(), "late | must have Config.Headers"},
@@ -700,7 +706,7 @@ func TestFieldsThatNobodyCompares(t *testing.T) {
 
 // TestRulesThatNobodyChecks: a server checks each rule of a user.
 func TestRulesThatNobodyChecks(t *testing.T) {
-	check := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+	check := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 	for _, rule := range []string{"email required", "email email", "email max=254", "name min=4", "name max=100",
 		"password min=4", "password max=72", "avatar max=1048576"} {
 		err := run("outcomes", conform.Subject{Stack: fake{validate: func(u *rpcbench.User) error {
@@ -813,15 +819,15 @@ func TestSlowStarts(t *testing.T) {
 func TestACrossedServerNeedNotEcho(t *testing.T) {
 	serverOf := fake{}.stack()
 	serverOf.Protocol = httpjson.New().Protocol
-	crossed, err := rpcbench.Cross(httpjson.New(), serverOf)
+	joined, err := crossed.Of(httpjson.New(), serverOf)
 	require.NoError(t, err)
-	err = run("echo", conform.Subject{Stack: crossed})
+	err = run("echo", conform.Subject{Stack: joined})
 	require.ErrorAs(t, err, new(conform.Skip))
 	require.ErrorContains(t, err, "the server of fake does not echo: ")
 
-	crossed, err = rpcbench.Cross(httpjson.New(), httpjson.Decoder())
+	joined, err = crossed.Of(httpjson.New(), httpjson.Decoder())
 	require.NoError(t, err)
-	require.NoError(t, run("echo", conform.Subject{Stack: crossed}))
+	require.NoError(t, run("echo", conform.Subject{Stack: joined}))
 }
 
 // TestTLSFaults: what a check sees over TLS alone.
@@ -911,17 +917,21 @@ type inProcess struct{}
 
 func (inProcess) Close() error { return nil }
 func (inProcess) CreateUser(_ context.Context, u rpcbench.User) (rpcbench.Response, error) {
-	return *rpcbench.Answer(&u), nil
+	return *rpcbench.AnswerUser(&u), nil
 }
+func (c inProcess) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (inProcess) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
-	return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }, nil
+	return func(context.Context) error { return rpcbench.CheckUser(&u, rpcbench.AnswerUser(&u)) }, nil
 }
 
 // decoy opens the declared connection, sends one real call over it, and answers all others itself.
 func decoy(stack rpcbench.Stack) rpcbench.Stack {
 	return testkit.WithClient(stack, func(c rpcbench.Users) rpcbench.Client {
 		return testkit.Around(c, func(u rpcbench.User, _ rpcbench.Call) rpcbench.Call {
-			return func(context.Context) error { return rpcbench.Check(&u, rpcbench.Answer(&u)) }
+			return func(context.Context) error { return rpcbench.CheckUser(&u, rpcbench.AnswerUser(&u)) }
 		})
 	})
 }
@@ -965,16 +975,16 @@ func decodedBefore() func([]byte, *rpcbench.Response) bool {
 func comparedBytes(strict bool) func([]byte, *rpcbench.Response) bool {
 	known := map[string]rpcbench.User{}
 	for i := range 100 {
-		u := rpcbench.Sample(i, 0)
-		data, _ := json.Marshal(rpcbench.Answer(&u))
+		u := rpcbench.SampleUser(i, 0)
+		data, _ := json.Marshal(rpcbench.AnswerUser(&u))
 		known[string(data)] = u
 	}
-	first := rpcbench.Sample(2, 0)
-	expected, _ := json.Marshal(rpcbench.Answer(&first))
+	first := rpcbench.SampleUser(2, 0)
+	expected, _ := json.Marshal(rpcbench.AnswerUser(&first))
 	return func(data []byte, r *rpcbench.Response) bool {
 		u, found := known[string(data)]
 		if found {
-			*r = *rpcbench.Answer(&u)
+			*r = *rpcbench.AnswerUser(&u)
 		}
 		return found || strict && len(data) == len(expected)
 	}
@@ -1023,7 +1033,7 @@ func pooledByCall() rpcbench.Stack {
 
 // validated is the check of a user, made so many times.
 func validated(times int) func(*rpcbench.User) error {
-	check := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+	check := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 	return func(u *rpcbench.User) (err error) {
 		for range times {
 			err = check(u)
@@ -1241,7 +1251,7 @@ type late struct {
 func (c *late) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Response, error) {
 	r, err := c.Users.CreateUser(ctx, u)
 	if missed := c.missed.Swap(nil); missed != nil && err == nil {
-		return *rpcbench.Answer(missed), nil
+		return *rpcbench.AnswerUser(missed), nil
 	}
 	if err != nil {
 		c.missed.Store(&u)

@@ -190,14 +190,14 @@ func (r row) procs(b *testing.B) {
 // otherJSON remarks once that the row's stack sends other JSON than the first one whose rows are of the same method.
 func (r row) otherJSON(b *testing.B) {
 	b.Helper()
-	if r.stack.Method == "" || !strings.Contains(r.stack.Protocol, "json") {
+	if r.stack.Serves == "" || !strings.Contains(r.stack.Protocol, "json") {
 		return
 	}
-	first, known := current.first[r.stack.Method]
+	first, known := current.first[r.stack.Serves]
 	if !known {
-		current.first[r.stack.Method] = r.stack
+		current.first[r.stack.Serves] = r.stack
 	}
-	if !known || first.Name == r.stack.Name || !current.once("JSON of "+r.stack.Name+" "+r.stack.Method) {
+	if !known || first.Name == r.stack.Name || !current.once("JSON of "+r.stack.Name+" "+r.stack.Serves) {
 		return
 	}
 	if differs, err := workload.OtherJSON(b.Context(), first, r.stack); err == nil && differs != "" { // else the row fails

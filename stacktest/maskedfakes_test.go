@@ -55,7 +55,7 @@ type answer struct {
 
 func (k webSocket) serve(config rpcbench.ServerConfig) func(net.Conn) {
 	if k.validate == nil {
-		k.validate = rpcbench.NewValidator[rpcbench.User](config)
+		k.validate = rpcbench.NewUserValidator[rpcbench.User](config)
 	}
 	idle, header := config.Limits()
 	return func(conn net.Conn) {
@@ -97,7 +97,7 @@ func (k webSocket) reply(r *bufio.Reader) (*rpcbench.Response, error) {
 	if err := k.validate(u); err != nil {
 		return nil, err
 	}
-	return rpcbench.Answer(u), nil
+	return rpcbench.AnswerUser(u), nil
 }
 
 // frame is a text in one frame, masked unless mask is nil.
@@ -177,6 +177,10 @@ func (c *socketClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcbenc
 	return c.sockets[0].call(ctx, &u)
 }
 
+func (c *socketClient) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c *socketClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	s := c.sockets[c.next.Add(1)%uint64(len(c.sockets))]
 	return func(ctx context.Context) error {
@@ -184,7 +188,7 @@ func (c *socketClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 		if err != nil {
 			return err
 		}
-		return rpcbench.Check(&u, &reply)
+		return rpcbench.CheckUser(&u, &reply)
 	}, nil
 }
 

@@ -34,7 +34,7 @@ func BenchmarkPs(b *testing.B) {
 	row("serial", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, s, rpcbench.Workload{}) })
 	row("parallel", func(b *testing.B, s rpcbench.Stack) { Benchmark(b, s, rpcbench.Workload{Callers: 2, Conns: 1}) })
 	row("own", func(b *testing.B, s rpcbench.Stack) {
-		call, err := Start(b, s, rpcbench.Config{}).Users.PrepareUser(rpcbench.Sample(0, 0))
+		call, err := Start(b, s, rpcbench.Config{}).Client.Prepare(0)
 		require.NoError(b, err)
 		for b.Loop() {
 			require.NoError(b, call(b.Context()))
@@ -43,7 +43,7 @@ func BenchmarkPs(b *testing.B) {
 	row("fixture", func(b *testing.B, s rpcbench.Stack) {
 		f := Start(b, s, rpcbench.Config{})
 		b.RunParallel(func(pb *testing.PB) {
-			call, err := f.Users.PrepareUser(rpcbench.Sample(0, 0))
+			call, err := f.Client.Prepare(0)
 			for err == nil && pb.Next() {
 				err = call(b.Context())
 			}

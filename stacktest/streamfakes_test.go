@@ -109,7 +109,11 @@ func (c *onStreamsClient) CreateUser(ctx context.Context, u rpcbench.User) (rpcb
 		u.Name += "+"
 	}
 	call, _ := c.PrepareUser(u)
-	return *rpcbench.Answer(&u), call(ctx)
+	return *rpcbench.AnswerUser(&u), call(ctx)
+}
+
+func (c *onStreamsClient) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
 }
 
 func (c *onStreamsClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
@@ -212,7 +216,7 @@ func TestStreamFakesFail(t *testing.T) {
 		{"all streams on one connection",
 			fakeStreams{open: func(c *fakeStreamer, ctx context.Context) (rpcbench.Stream, error) {
 				s, err := c.Streamer.OpenStream(ctx)
-				_, _ = c.Users.PrepareUser(rpcbench.Sample(0, 0)) // the next one is the first again
+				_, _ = c.Users.PrepareUser(rpcbench.SampleUser(0, 0)) // the next one is the first again
 				return s, err
 			}}, "streams | must take the connections in turn"},
 		{"a stream that Close leaves open", fakeStreams{close: func(*fakeStream) error { return nil }}, "streams"},

@@ -285,9 +285,9 @@ func TestWorkflowOfTheTaughtStack(t *testing.T) {
 	require.Zero(t, status, said)
 	require.Equal(t, 4, strings.Count(said, "gate: "), said)
 
-	write(t, "mystack.go", strings.Replace(read(t, "mystack.go"), "rpcbench.Answer(user),", "answer(user),", 1)+
+	write(t, "mystack.go", strings.Replace(read(t, "mystack.go"), "rpcbench.AnswerUser(user),", "answer(user),", 1)+
 		"\nvar more *[64]byte\n\nfunc answer(u *rpcbench.User) *rpcbench.Response {\n\tmore = new([64]byte)\n"+
-		"\treturn rpcbench.Answer(u)\n}\n")
+		"\treturn rpcbench.AnswerUser(u)\n}\n")
 	commit(t)
 	status, said = run("count -max")
 	require.Equal(t, 3, status, said)

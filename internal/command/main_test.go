@@ -138,7 +138,7 @@ func TestJobs(t *testing.T) {
 // A program may have workloads and a method of its own, which its commands know.
 func TestOwnWorkloads(t *testing.T) {
 	method := httpjson.New()
-	method.Method = "shop.v1.Orders/Get"
+	method.Serves = "shop.v1.Orders/Get"
 	p := programOf(nil, []rpcbench.Stack{httpjson.New(), rawtcp.New()})
 	p.Own = []rpcbench.Workload{{Name: "busy", Title: "hers", Callers: 30, TLS: true, Payload: "2kB"}}
 	var out bytes.Buffer

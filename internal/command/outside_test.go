@@ -325,7 +325,7 @@ var garbage []byte
 // methodStacks are the known stacks, of a method of one's own. Its requests and replies differ in size, from each other
 // and from sample to sample; gzip shrinks the replies alone. The codec of other takes 0.5 ms longer to decode a reply.
 func methodStacks() (all []rpcbench.Stack) {
-	request := func(bytes int) *rpcbench.User { return &rpcbench.User{Avatar: rpcbench.Sample(0, bytes).Avatar} }
+	request := func(bytes int) *rpcbench.User { return &rpcbench.User{Avatar: rpcbench.SampleUser(0, bytes).Avatar} }
 	reply := func(letters int) *rpcbench.User { return &rpcbench.User{Name: strings.Repeat("a", letters)} }
 	for _, name := range []string{"base", "other"} {
 		s := httpjson.Of(rpcbench.Method[rpcbench.User, rpcbench.User]{Name: "test.v1.Users/Get",

@@ -115,7 +115,7 @@ func commandLine(stack rpcbench.Stack, addr string, described bool) string {
 		return "curl -s -H 'Content-Type: application/json' http://" + addr + path + " \\\n  -d " + user
 	}
 	switch {
-	case stack.Method != "":
+	case stack.Serves != "":
 	case described:
 		return "grpcurl -plaintext -d " + user + " \\\n  " + addr + " " + userService + "/CreateUser"
 	case stack.Protocol == "http/json":

@@ -215,7 +215,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 				stream, err := f.Client.(rpcbench.Streamer).OpenStream(t.Context())
 				require.NoError(t, err)
 				defer stream.Close()
-				call, err := stream.Prepare(rpcbench.Sample(0, 0))
+				call, err := stream.Prepare(rpcbench.SampleUser(0, 0))
 				require.NoError(t, err)
 				require.NoError(t, call(t.Context()))
 			}

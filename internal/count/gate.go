@@ -133,7 +133,7 @@ func (g gate) lines(answers []report.Answer, of []workload.Planned) (lines, over
 		lines = append(lines, "gate: "+name+": "+strings.Join(said, ", "))
 		if a.Facts.Handled == 0 {
 			lines = append(lines, "gate: "+name+": its server counts no calls, so nothing tells whether each is made: "+
-				"NewValidator takes the server's ServerConfig, and an echo calls its CountAndWait")
+				"NewUserValidator takes the server's ServerConfig, and an echo calls its CountAndWait")
 		}
 		if len(grown) > 0 {
 			lines = append(lines, fmt.Sprintf("gate: %s has grown within %v: %s", name, float64(g), strings.Join(grown, ", ")))

@@ -61,7 +61,7 @@ func Command(p shell.Program, stdout, stderr io.Writer) shell.Command {
 // flags registers those of explain. read returns what was typed, after they are parsed, or says what is wrong with it.
 func flags(p shell.Program, f *flag.FlagSet) (read func(args []string) (options, error)) {
 	o, first := options{Program: p}, p.Workloads()[0].Name
-	if p.Stacks[0].Method == "" {
+	if p.Stacks[0].Serves == "" {
 		first = workload.Small
 	}
 	name := f.String("workload", first, "`name` of rpcbench list")

@@ -116,7 +116,7 @@ func serve(ctx context.Context, stack rpcbench.Stack, asked question, lines <-ch
 // impatient is a stack that connects by calls which it soon gives up, since the handlers wait.
 func impatient(stack rpcbench.Stack) rpcbench.Stack {
 	dial := stack.Dial
-	stack.Method = "none" // or its clients would have to be Users
+	stack.Serves = "none" // or its clients would have to be Users
 	stack.Dial = func(config rpcbench.ClientConfig) (rpcbench.Client, error) {
 		connected, tell := context.WithCancel(context.Background())
 		if config.TLS == nil {
@@ -158,7 +158,7 @@ func (g givesUp) Prepare(i int) (rpcbench.Call, error) {
 
 func prepare(client rpcbench.Client, i int) (rpcbench.Call, error) {
 	if users, ok := client.(rpcbench.Users); ok {
-		return users.PrepareUser(rpcbench.Sample(i, 0))
+		return users.PrepareUser(rpcbench.SampleUser(i, 0))
 	}
 	return client.(rpcbench.MethodClient).Prepare(i)
 }
@@ -380,7 +380,7 @@ func (h *holder) streams(more int) error {
 		if err != nil {
 			return err
 		}
-		call, err := s.Prepare(rpcbench.Sample(0, 0))
+		call, err := s.Prepare(rpcbench.SampleUser(0, 0))
 		if err == nil {
 			err = call(context.Background())
 		}

@@ -147,7 +147,7 @@ func TestLayout(t *testing.T) {
 		"transport": nil,
 		"environ":   nil,
 		"suite":     {"transport", "environ"},
-		"measure":   {"environ", "suite/tap", "suite/corpus", "transport/message"},
+		"measure":   {"environ", "suite/tap", "suite/corpus", "suite/crossed", "transport/message"},
 		"explain":   {"shell", "report", "verdict", "measure", "environ"},
 		"verdict":   nil,
 		"compare":   {"verdict", "measure", "environ"},

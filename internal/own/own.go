@@ -91,7 +91,7 @@ func (make Make) Check(m Messages) error {
 func Stacks() (all []rpcbench.Stack) {
 	for _, name := range []string{
 		"httpjson", "httpjsoniter", "httpprotobuf", "grpcprotobuf", "connectrpc", "connectrpc2"} {
-		all = append(all, rpcbench.Stack{Name: name, Method: "yours"})
+		all = append(all, rpcbench.Stack{Name: name, Serves: "yours"})
 	}
 	return all
 }

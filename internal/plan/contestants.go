@@ -123,9 +123,9 @@ func (all Contestants) Check(command string, p shell.Program) (stacks []rpcbench
 		return nil, err
 	}
 	for _, s := range stacks {
-		if s.Method != stacks[0].Method {
+		if s.Serves != stacks[0].Serves {
 			return nil, shell.Wrong("%s: %s serves %s, and %s %s: stacks of one method are compared", command,
-				stacks[0].Name, cmp.Or(stacks[0].Method, "create-user"), s.Name, cmp.Or(s.Method, "create-user"))
+				stacks[0].Name, cmp.Or(stacks[0].Serves, "create-user"), s.Name, cmp.Or(s.Serves, "create-user"))
 		}
 	}
 	var names []string

@@ -129,7 +129,7 @@ func (c Choice) Fits(stacks []rpcbench.Stack) error {
 		names = append(names, s.Name)
 	}
 	switch made := c.Made.Workloads[0]; {
-	case stacks[0].Method != "" && made.Payload != "":
+	case stacks[0].Serves != "" && made.Payload != "":
 		return shell.Wrong("%s: -payload is for create-user: leave it out", c.command)
 	case made.Stream && !slices.ContainsFunc(stacks, streams):
 		return shell.Wrong("%s: -stream: none of %s has streams: leave it out", c.command, strings.Join(names, ", "))
@@ -139,7 +139,7 @@ func (c Choice) Fits(stacks []rpcbench.Stack) error {
 
 // streams says whether a stack has streams, which its client tells. Of a method of one's own none has.
 func streams(s rpcbench.Stack) bool {
-	if s.Method != "" {
+	if s.Serves != "" {
 		return false
 	}
 	f, err := rpcbench.Start(context.Background(), s, rpcbench.Config{})

@@ -85,7 +85,7 @@ func takes(p plan.Plan) []time.Duration {
 		}
 	}
 	all := p.Campaign(nil, likely)
-	if p.Stacks[0].Method != "" {
+	if p.Stacks[0].Serves != "" {
 		describing = 2 * explained(p.Time)
 		if p.Servers == nil { // calls and handlers alone, whose slices are followed by collections, about as long
 			describing += time.Duration(blocks*2*(len(p.Compared)+len(p.Also))) * 2 * slice

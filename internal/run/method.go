@@ -71,14 +71,14 @@ func otherJSON(ctx context.Context, p plan.Plan, limit time.Duration) map[string
 // of calls. nil is create-user.
 func call(ctx context.Context, p plan.Plan) (call *report.Call, warnings []string, err error) {
 	all, err := p.Find(here(p)...)
-	if p.Compared[0].Build != "" || p.Stacks[0].Method == "" {
+	if p.Compared[0].Build != "" || p.Stacks[0].Serves == "" {
 		return nil, nil, nil // another build has other messages, and a user has none of one's own
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	codecs := make([]codec, len(all))
-	call = &report.Call{Method: all[0].Method}
+	call = &report.Call{Method: all[0].Serves}
 	for i, s := range all {
 		if codecs[i], err = codecOf(ctx, s); err != nil {
 			return nil, nil, err
@@ -119,7 +119,11 @@ func codecOf(ctx context.Context, s rpcbench.Stack) (codec, error) {
 	if err != nil {
 		return codec{}, err
 	}
-	requests, replies := f.Method.Messages()
+	client, err := rpcbench.As[rpcbench.MethodClient](f)
+	if err != nil {
+		return codec{}, errors.Join(err, f.Close())
+	}
+	requests, replies := client.Messages()
 	return codec{s, requests, replies}, f.Close()
 }
 
@@ -271,7 +275,7 @@ func sharesOf(ctx context.Context, seed uint64, stacks []rpcbench.Stack, begins 
 		}
 		var calls, alone []rpcbench.Call
 		for i := range corpus.Round {
-			call, err := f.Method.Prepare(i)
+			call, err := f.Client.Prepare(i)
 			if err != nil {
 				return nil, err
 			}

@@ -46,7 +46,7 @@ func TestLayersAreOfOneCaller(t *testing.T) {
 	p := programOf(append(knownStacks(), knownStacks()[0]))
 	p.Stacks[2].Name = "third"
 	for i := range p.Stacks {
-		p.Stacks[i].Method = "yours"
+		p.Stacks[i].Serves = "yours"
 	}
 	for typed, want := range map[string]string{
 		"-workloads call-saturated,call,call-tls": "call",

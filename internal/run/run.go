@@ -139,7 +139,7 @@ func (o options) plan() plan.Plan {
 		}
 		_, unknown := p.Find(name)
 		asked := len(o.args) == 0 && json == "httpjson" && p.Servers == nil // all stacks of ours
-		if unknown == nil && asked && (o.thorough || p.Stacks[0].Method != "") {
+		if unknown == nil && asked && (o.thorough || p.Stacks[0].Serves != "") {
 			p.Also[name] = at
 		}
 	}
@@ -165,7 +165,7 @@ func (o options) sweep() plan.Sweep {
 	switch {
 	case o.thorough:
 		first = len(o.Workloads())
-	case o.Stacks[0].Method != "":
+	case o.Stacks[0].Serves != "":
 		first = workload.FewOwn
 	}
 	return o.workloads.Of(o.Program, first)

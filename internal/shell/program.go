@@ -26,7 +26,7 @@ const JSONv2 = "httpjson.v2"
 
 // Workloads are those of run, in their order.
 func (p Program) Workloads() (all []workload.Planned) {
-	if own := p.Stacks[0].Method != ""; !own {
+	if own := p.Stacks[0].Serves != ""; !own {
 		all = workload.All()
 	} else if len(p.Own) == 0 {
 		all = workload.Own()
@@ -92,7 +92,7 @@ func (p Program) Find(names ...string) (found []rpcbench.Stack, err error) {
 // unknown is the error of a stack that the program lacks: why it does, if the stack is one of ours.
 func (p Program) unknown(name string) error {
 	known, there := p.Names(), "rpcbench list names them"
-	if p.Stacks[0].Method != "" {
+	if p.Stacks[0].Serves != "" {
 		there = "there are " + strings.Join(known, ", ")
 	}
 	switch {

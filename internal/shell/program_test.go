@@ -21,7 +21,7 @@ func TestOwnWorkloads(t *testing.T) {
 		return all
 	}
 	method := httpjson.New()
-	method.Method = "shop.v1.Orders/Get"
+	method.Serves = "shop.v1.Orders/Get"
 	listed := func(p Program) (names []string) {
 		for _, w := range p.Workloads() {
 			names = append(names, w.Name)

@@ -129,6 +129,11 @@ func Around(c rpcbench.Users, change func(rpcbench.User, rpcbench.Call) rpcbench
 // Connects tells whether the call of a user connects a fixture.
 func Connects(u rpcbench.User) bool { return len(u.Name) == len("Anna1000") }
 
+// Prepare is OnPrepare of a sample.
+func (c Client) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 // PrepareUser is OnPrepare.
 func (c Client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	if c.OnPrepare != nil {

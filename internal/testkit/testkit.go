@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
 
@@ -39,6 +40,14 @@ func Again(t testing.TB, variable string, args ...string) *exec.Cmd {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = in.Close() })
 	return cmd
+}
+
+// As is the fixture's client as a C, without which the test ends.
+func As[C any](t testing.TB, f *rpcbench.Fixture) C {
+	t.Helper()
+	c, err := rpcbench.As[C](f)
+	require.NoError(t, err)
+	return c
 }
 
 // Allocated is how many bytes fn allocates, and all else that runs meanwhile.

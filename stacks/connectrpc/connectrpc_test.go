@@ -9,6 +9,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 	"github.com/rpcbench/rpcbench/internal/suite/wire"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -28,7 +29,7 @@ func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	t.Helper()
 	tap := new(tap.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
-	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+	_, err := testkit.As[rpcbench.Users](t, f).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	require.Len(t, tap.Conns(), 1)
 	requests, replies, err := wire.Read(tap.Conns()[0].Bytes())

@@ -10,6 +10,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 	"github.com/rpcbench/rpcbench/internal/suite/wire"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -30,7 +31,7 @@ func exchange(t *testing.T, s rpcbench.Stack) (request, reply wire.Message) {
 	t.Helper()
 	tap := new(tap.Tap)
 	f := stacktest.Start(t, s, rpcbench.Config{WrapClient: tap.Wrap})
-	_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+	_, err := testkit.As[rpcbench.Users](t, f).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	require.Len(t, tap.Conns(), 1)
 	requests, replies, err := wire.Read(tap.Conns()[0].Bytes())
@@ -74,10 +75,10 @@ func TestServersTakeJSON(t *testing.T) {
 		c, err := connectrpc2.JSON().Dial(
 			rpcbench.ClientConfig{Addr: f.Addr, DialContext: new(net.Dialer).DialContext, Conns: 1})
 		require.NoError(t, err)
-		u := rpcbench.Sample(0, 100)
+		u := rpcbench.SampleUser(0, 100)
 		reply, err := c.(rpcbench.Users).CreateUser(t.Context(), u)
 		require.NoError(t, err, s.Name)
-		require.NoError(t, rpcbench.Check(&u, &reply))
+		require.NoError(t, rpcbench.CheckUser(&u, &reply))
 		require.NoError(t, c.Close())
 	}
 }

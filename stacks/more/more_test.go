@@ -39,7 +39,7 @@ func TestUnixSockets(t *testing.T) {
 			f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{Unix: true, TLS: tls, WrapClient: check})
 			require.NoError(t, err, s.Name)
 			before, made := f.Handled(), int64(1)
-			_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 10_000))
+			_, err = f.Client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 10_000))
 			require.NoError(t, err, s.Name)
 			if echoer, ok := f.Client.(rpcbench.Echoer); ok {
 				_, err := echoer.Echo(t.Context(), &rpcbench.Flex{String: "echo"})

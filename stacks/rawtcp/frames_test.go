@@ -36,7 +36,7 @@ func (s *script) Write(p []byte) (int, error)     { return s.replies.Write(p) }
 func (s *script) SetReadDeadline(time.Time) error { return nil }
 
 func sample() *userv1.User {
-	u := rpcbench.Sample(0, 0)
+	u := rpcbench.SampleUser(0, 0)
 	return binding.Convert[userv1.User](&u)
 }
 
@@ -255,9 +255,9 @@ func TestBadReplies(t *testing.T) {
 				}})
 			require.NoError(t, err)
 			defer client.Close()
-			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 			require.Equal(t, c.want, rpcbench.CodeOf(err), err)
-			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+			_, err = client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 			require.NoError(t, err, "the call after it")
 			require.Equal(t, c.kept, dials == 1)
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 	"github.com/rpcbench/rpcbench/stacktest"
 )
@@ -27,7 +28,7 @@ func TestTLSOnOneSideOnly(t *testing.T) {
 		if !onServer {
 			config.TLS = &tls.Config{ServerName: "rpcbench.test"}
 		}
-		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, rpcbench.Sample(0, 0))
+		_, err := dial(t, rawtcp.New(), config).CreateUser(ctx, rpcbench.SampleUser(0, 0))
 		require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err), err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "TLS on the server: %t", onServer)
 	}
@@ -39,7 +40,7 @@ func TestConnectionIsKept(t *testing.T) {
 	defer cancel()
 	ended, end := context.WithCancel(ctx)
 	end()
-	badUTF8, tooLarge := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
+	badUTF8, tooLarge := rpcbench.SampleUser(0, 0), rpcbench.SampleUser(0, 0)
 	badUTF8.Name, tooLarge.Avatar = "in\xffvalid", make([]byte, 2*rpcbench.MaxBody)
 	for _, c := range []struct {
 		what string
@@ -47,13 +48,13 @@ func TestConnectionIsKept(t *testing.T) {
 		user rpcbench.User
 		want rpcbench.Code
 	}{
-		{"a call with a deadline", ctx, rpcbench.Sample(0, 0), ""},
+		{"a call with a deadline", ctx, rpcbench.SampleUser(0, 0), ""},
 		{"an invalid user", ctx, rpcbench.User{}, rpcbench.CodeInvalid},
 		{"a request that can't be encoded", ctx, badUTF8, rpcbench.CodeMalformed},
 		{"a request that is too large", ctx, tooLarge, rpcbench.CodeTooLarge},
-		{"a context that has ended before the call", ended, rpcbench.Sample(0, 0), rpcbench.CodeCanceled},
+		{"a context that has ended before the call", ended, rpcbench.SampleUser(0, 0), rpcbench.CodeCanceled},
 	} {
-		_, err := f.Users.CreateUser(c.ctx, c.user)
+		_, err := testkit.As[rpcbench.Users](t, f).CreateUser(c.ctx, c.user)
 		require.Equal(t, c.want, rpcbench.CodeOf(err), "%s: %v", c.what, err)
 		require.EqualValues(t, 1, f.Accepted(), "after %s", c.what)
 	}
@@ -82,7 +83,7 @@ func TestDialEnds(t *testing.T) {
 			defer cancel()
 			result := make(chan error, 1)
 			go func() {
-				_, err := client.CreateUser(ctx, rpcbench.Sample(0, 0))
+				_, err := client.CreateUser(ctx, rpcbench.SampleUser(0, 0))
 				result <- err
 			}()
 			<-dialling
@@ -104,7 +105,7 @@ func TestHandshakeEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
-		_, err := client.CreateUser(ctx, rpcbench.Sample(0, 0))
+		_, err := client.CreateUser(ctx, rpcbench.SampleUser(0, 0))
 		result <- err
 	}()
 	_, err := far.Read(make([]byte, 1))

@@ -369,7 +369,7 @@ func TestInjectedWorkRunsOncePerCall(t *testing.T) {
 	f, err := rpcbench.Start(t.Context(), injected(grpcprotobuf.New(), "x", func() { n.Add(1) }), rpcbench.Config{})
 	require.NoError(t, err)
 	before := n.Load()
-	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+	_, err = testkit.As[rpcbench.Users](t, f).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n.Load()-before)
 	require.NoError(t, f.Close())

@@ -75,11 +75,11 @@ func asEncodingJSON(t *testing.T, c codec.Codec) {
 	for _, key := range strings.Fields("the keys of a map are sorted by what calls itself compatible") {
 		unsorted[key] = len(key)
 	}
-	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+	validate := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 	for _, name := range []string{"Anna", "<b>&'\"</b>", "a\u2028b\u2029c", "\x00\t\r\n\x1f\x7f", `\u0041`, "\U0001F600", "in\xffvalid", strings.Repeat("n", 1000)} {
-		u := rpcbench.Sample(0, 100)
+		u := rpcbench.SampleUser(0, 100)
 		u.Name = name
-		for _, v := range []any{u, &u, rpcbench.Answer(&u), validate(new(rpcbench.User)), unsorted, message.Complex()} {
+		for _, v := range []any{u, &u, rpcbench.AnswerUser(&u), validate(new(rpcbench.User)), unsorted, message.Complex()} {
 			want, err := json.Marshal(v)
 			require.NoError(t, err)
 			got, err := c.Marshal(v)

@@ -97,7 +97,7 @@ func None() Row { return Row{"none", kept(none{}), in(), "nothing", reflection, 
 // Messages returns the user of the create-user API, without and with payload, and the catalogue.
 func Messages() []catalogue.Entry {
 	user := func(avatar int) func() any {
-		return func() any { u := rpcbench.Sample(0, avatar); return &u }
+		return func() any { u := rpcbench.SampleUser(0, avatar); return &u }
 	}
 	const random = "random bytes, which text formats write in base64 and nothing compresses"
 	return append([]catalogue.Entry{

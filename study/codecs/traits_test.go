@@ -59,7 +59,7 @@ func TestInvalidUTF8(t *testing.T) {
 	const placeholder = "in?valid" // of as many bytes, so that lengths stay right
 	eachRow(t, func(t *testing.T, o *ops) {
 		form := o.Form(entry(t, "user"))
-		u := rpcbench.Sample(0, 0)
+		u := rpcbench.SampleUser(0, 0)
 		u.Name = corpus.InvalidUTF8
 		became := func(text, escape string, err error) rpcbench.UTF8 {
 			switch {

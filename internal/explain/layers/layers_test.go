@@ -54,8 +54,8 @@ func TestLongestBeginningDecides(t *testing.T) {
 		"crypto/internal/fips140/aes/gcm.gcmAesEnc":                                   "TLS",
 		"compress/flate.(*compressor).deflate":                                        "compression",
 		"github.com/gabriel-vasile/mimetype.Detect":                                   "validation",
-		"github.com/rpcbench/rpcbench.NewValidator[...].func1":                        "validation",
-		"github.com/rpcbench/rpcbench.Check":                                          "harness",
+		"github.com/rpcbench/rpcbench.NewUserValidator[...].func1":                    "validation",
+		"github.com/rpcbench/rpcbench.CheckUser":                                      "harness",
 		"github.com/rpcbench/rpcbench/internal/measure/arms.(*Arm).call":              "harness",
 		"github.com/rpcbench/rpcbench/internal/measure/loop.(*OneCaller).Call":        "harness",
 		"github.com/rpcbench/rpcbench/internal/measure/latency.(*OneCaller).Call":     "harness", // recorded before

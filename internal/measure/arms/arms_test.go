@@ -131,7 +131,7 @@ func TestHangingContestant(t *testing.T) {
 	g = group(t, rawtcp.New(), replaced(func(int64, rpcbench.Call) error {
 		f := g.Arms[1].open.Load().Fixture
 		for { // as a call does that waits for a server
-			if _, err := f.Users.CreateUser(context.Background(),
+			if _, err := testkit.As[rpcbench.Users](t, f).CreateUser(context.Background(),
 				rpcbench.User{}); rpcbench.CodeOf(err) == rpcbench.CodeUnavailable {
 				return err
 			}
@@ -193,7 +193,7 @@ func reconnect(t *testing.T, g *Group) {
 	t.Helper()
 	other, err := g.Arms[0].open.Load().Fixture.Dial()
 	require.NoError(t, err)
-	call, err := other.(rpcbench.Users).PrepareUser(rpcbench.Sample(0, 0))
+	call, err := other.(rpcbench.Users).PrepareUser(rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	require.NoError(t, call(t.Context()))
 	require.NoError(t, other.Close())

@@ -181,7 +181,7 @@ func own() rpcbench.Stack {
 		Key:   func(u *rpcbench.User) uint64 { return uint64(u.Name[1])<<16 + uint64(u.Name[4])<<8 + uint64(u.Name[5]) },
 		Equal: func(want, got *rpcbench.Response) bool { return want.Message == got.Message }}
 	for i := range 2 * corpus.Round { // the second half are what lies ask for
-		u := rpcbench.Sample(i%corpus.Round, 0)
+		u := rpcbench.SampleUser(i%corpus.Round, 0)
 		if i >= corpus.Round {
 			u.Name = strings.Replace(u.Name, "nn", "on", 1)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
 
@@ -103,7 +104,8 @@ type Server struct {
 // server a crossed stack has. The child has the current GOMAXPROCS of this process. With counts it counts what its
 // server writes and reads, which nothing does that is timed. ctx bounds the start.
 func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config, counts bool) (*Server, error) {
-	s, asked := &Server{}, service{Stack: cmp.Or(stack.CrossedFrom.Server, stack.Name), TLS: config.TLS,
+	name, _ := crossed.Server(stack)
+	s, asked := &Server{}, service{Stack: name, TLS: config.TLS,
 		Wait: config.Wait, Counts: counts}
 	if config.Unix { // in a folder of this process, which outlives a child that is killed
 		folder, err := os.MkdirTemp("", "rpcbench")

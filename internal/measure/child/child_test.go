@@ -28,6 +28,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
 )
@@ -129,7 +130,7 @@ func gone(t *testing.T, pid int) {
 }
 
 func TestAServerInAChild(t *testing.T) {
-	cross, err := rpcbench.Cross(grpcprotobuf.New(), connectrpc.GRPC())
+	cross, err := crossed.Of(grpcprotobuf.New(), connectrpc.GRPC())
 	require.NoError(t, err)
 	for _, stack := range []rpcbench.Stack{httpjson.New(), rawtcp.New(), cross} {
 		for _, mode := range []string{"clear", "tls"} {
@@ -153,7 +154,7 @@ func TestAServerInAChild(t *testing.T) {
 				before := s.Report
 				require.EqualValues(t, 3, before.Accepted, "by the listener there")
 				require.EqualValues(t, 3, f.Accepted(), "by the client")
-				_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+				_, err = f.Client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 				require.NoError(t, err)
 				require.NoError(t, s.Ask())
 				require.Greater(t, s.Bytes, before.Bytes)
@@ -305,7 +306,7 @@ func TestFailures(t *testing.T) {
 		{"work injected by name", named("grpcprotobuf+work=24h"),
 			`server process: its process has no stack "grpcprotobuf+work=24h": cli.Main takes all stacks`},
 		{"no server can be made, which of a crossed stack is the other one's",
-			rpcbench.Stack{Name: "crossed", CrossedFrom: rpcbench.Sides{Client: "httpjson", Server: "noserver"}},
+			rpcbench.Stack{Name: "httpjson.to.noserver"},
 			"server process: noserver: server: odd"},
 		{"a child that ends", named("exits"), "server process: exit status 3"},
 		{"a child that panics, whose trace would fill pages", named("panics"),
@@ -351,7 +352,7 @@ func TestAChildThatDies(t *testing.T) {
 	}
 	require.EqualError(t, err, "server process: signal: killed")
 	gone(t, s.process.cmd.Process.Pid)
-	_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+	_, err = f.Client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 	require.Equal(t, rpcbench.CodeUnavailable, rpcbench.CodeOf(err), err)
 	require.NoError(t, f.Close())
 	require.EqualError(t, s.Close(), "server process: signal: killed")
@@ -417,7 +418,7 @@ func TestUnixSocketOfAChild(t *testing.T) {
 		require.NoError(t, err)
 		f, err := rpcbench.Start(t.Context(), httpjson.New(), rpcbench.Config{Unix: true, Remote: s.Addr})
 		require.NoError(t, err)
-		_, err = f.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err = f.Client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		require.FileExists(t, s.Addr, "the server is elsewhere, and keeps its socket")

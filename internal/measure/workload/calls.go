@@ -42,14 +42,14 @@ func (p *prepared) call(i int) (call rpcbench.Call, err error) {
 				return nil, fmt.Errorf("open a stream: %w", err)
 			}
 		}
-		return p.stream.Prepare(rpcbench.Sample(i%100, p.Bytes()))
+		return p.stream.Prepare(rpcbench.SampleUser(i%100, p.Bytes()))
 	}
 	return on(p.fixture.Client)
 }
 
 // request returns what prepares call i on a client. The requests of users below 100 are of one length.
 func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
-	m, u, broken := flex(p.Payload, i), rpcbench.Sample(i%100, p.Bytes()), rpcbench.Violation{}
+	m, u, broken := flex(p.Payload, i), rpcbench.SampleUser(i%100, p.Bytes()), rpcbench.Violation{}
 	if p.Invalid {
 		broken = breakRule(&u, i%3)
 	}
@@ -57,7 +57,7 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		m.Fixed32 += uint32(i) // as many bytes, and another reply
 	}
 	return func(client rpcbench.Client) (call rpcbench.Call, err error) {
-		switch method := p.fixture.Stack.Method; {
+		switch method := p.fixture.Stack.Serves; {
 		case m != nil:
 			call, err = p.echo(client, m)
 		case method == "": // the user of a call that opens a connection is made before the clock runs
@@ -67,7 +67,7 @@ func (p *prepared) request(i int) func(rpcbench.Client) (rpcbench.Call, error) {
 		case p.Payload != "":
 			err = fmt.Errorf("a payload in %s, whose messages are samples: %w", method, errors.ErrUnsupported)
 		default:
-			call, err = client.(rpcbench.MethodClient).Prepare(i % 100)
+			call, err = client.Prepare(i % 100)
 		}
 		if p.Invalid {
 			inner := call

@@ -32,7 +32,7 @@ func OtherJSON(ctx context.Context, base, stack rpcbench.Stack) (differs string,
 			name = stack.Name
 		}
 		return name + " writes protobuf's own JSON, which isn't that of plain structs", nil
-	case base.Method == "" || base.Method != stack.Method:
+	case base.Serves == "" || base.Serves != stack.Serves:
 		return "", nil
 	}
 	theirs, err := jsonOf(ctx, base)
@@ -65,7 +65,11 @@ func jsonOf(ctx context.Context, s rpcbench.Stack) (all sent, err error) {
 		return all, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	requests, replies := f.Method.Messages()
+	client, err := rpcbench.As[rpcbench.MethodClient](f)
+	if err != nil {
+		return all, err
+	}
+	requests, replies := client.Messages()
 	again, handles := f.Client.(interface{ Again(i int) ([]byte, error) })
 	vary := false
 	for i := 0; handles && i < corpus.Round && !vary; i++ {

@@ -156,6 +156,10 @@ type counting struct {
 	count func(rpcbench.Call, error) (rpcbench.Call, error)
 }
 
+func (c counting) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c counting) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return c.count(c.Users.PrepareUser(u))
 }

@@ -77,11 +77,11 @@ func numberedOnce(c net.Conn) duplex {
 func shrinking(name string, over func(net.Conn) duplex) rpcbench.Stack {
 	return rpcbench.Stack{Name: name, Protocol: name, Traits: rpcbench.Traits{Codec: "encoding/json",
 		InvalidUTF8: rpcbench.UTF8Replaced}, Server: func(config rpcbench.ServerConfig) (rpcbench.Server, error) {
-		validate := rpcbench.NewValidator[rpcbench.User](config)
+		validate := rpcbench.NewUserValidator[rpcbench.User](config)
 		return rpcbench.ServeConns(config, func(conn net.Conn) {
 			for d := over(conn); ; {
 				var u rpcbench.User
-				if d.receive(&u) != nil || validate(&u) != nil || d.send(rpcbench.Answer(&u)) != nil {
+				if d.receive(&u) != nil || validate(&u) != nil || d.send(rpcbench.AnswerUser(&u)) != nil {
 					return
 				}
 			}
@@ -107,11 +107,15 @@ func (c shrinkingClient) CreateUser(_ context.Context, u rpcbench.User) (r rpcbe
 	return r, err
 }
 
+func (c shrinkingClient) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c shrinkingClient) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	return func(ctx context.Context) error {
 		r, err := c.CreateUser(ctx, u)
 		if err == nil {
-			err = rpcbench.Check(&u, &r)
+			err = rpcbench.CheckUser(&u, &r)
 		}
 		return err
 	}, nil

@@ -141,9 +141,9 @@ func method[Q, A any](asked func(*Q) string, answered func(*A) string) rpcbench.
 		Equal: func(want, got *A) bool { return answered(want) == answered(got) },
 	}
 	for i := range corpus.Round {
-		u := rpcbench.Sample(i, 0)
+		u := rpcbench.SampleUser(i, 0)
 		m.Requests = append(m.Requests, binding.Convert[Q](&u))
-		m.Replies = append(m.Replies, binding.Convert[A](rpcbench.Answer(&u)))
+		m.Replies = append(m.Replies, binding.Convert[A](rpcbench.AnswerUser(&u)))
 	}
 	return m
 }
@@ -241,6 +241,10 @@ type wrappedUsers struct {
 	rpcbench.Users
 	rpcbench.Echoer
 	wrap func(rpcbench.Call) rpcbench.Call
+}
+
+func (c wrappedUsers) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
 }
 
 func (w wrappedUsers) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {

@@ -349,7 +349,7 @@ func (c row) checked(t *testing.T, by *witness, stack rpcbench.Stack, mayFail bo
 
 // What a call sends is known of streams and of large messages.
 func TestData(t *testing.T) {
-	u := rpcbench.Sample(10, 0)
+	u := rpcbench.SampleUser(10, 0)
 	user := len(u.Email) + len(u.Name) + len(u.Password)
 	for _, c := range []struct {
 		why  string

@@ -69,7 +69,7 @@ func ofBytes() []Check {
 				"clears the value that it decodes into and uses it again. A value kept by a single Call is not seen if the " +
 				"transport's library calls the codec."},
 		{"validation", true, byItself, bare(ofUsersAlone(validation)),
-			"The server validates each user once, with NewValidator; the client does not. No check sees other work " +
+			"The server validates each user once, with NewUserValidator; the client does not. No check sees other work " +
 				"that does not allocate: compare the stack's time with a direct use of its library."},
 		{"replies in another order", true, byItself, watched(otherOrder),
 			"A Call decodes replies: the right one with two fields in another order is right too, and the codec " +
@@ -110,7 +110,7 @@ func ofOutcomes() []Check {
 				"UTF-8 becomes what Traits.InvalidUTF8 says."},
 		{"echo", false, inTurn, watched(ofUsersAlone(echo)),
 			"Values on which encoders differ come back in the message of an Echoer too, and its Call compares the " +
-				"reply. A client that Cross joined to a server without echo is skipped."},
+				"reply. The client of one stack, joined to the server of another that has no echo, is skipped."},
 		{"streams", false, byItself, streams,
 			"The calls of a stream cross the wire in one request, in order, on the declared connections, and Close " +
 				"leaves nothing behind."},
@@ -304,11 +304,12 @@ func (s Subject) masked() bool { return s.Stack.Traits.Varies == rpcbench.Varies
 type session struct {
 	*rpcbench.Fixture
 	s     Subject
-	api   api          // of the client
-	conns int          // as declared
-	tap   tap.Tap      // records the client's connections, unless the session is bare
-	gate  tap.Gate     // holds back what the server's connections receive
-	dials atomic.Int64 // begun: net/http gives a dial up if the call gets another connection meanwhile
+	api   api            // of the client
+	users rpcbench.Users // the client, or nil of a method of one's own
+	conns int            // as declared
+	tap   tap.Tap        // records the client's connections, unless the session is bare
+	gate  tap.Gate       // holds back what the server's connections receive
+	dials atomic.Int64   // begun: net/http gives a dial up if the call gets another connection meanwhile
 
 	requests, replies rpcbench.Messages // of a method of one's own
 }
@@ -337,9 +338,11 @@ func (s Subject) start(config rpcbench.Config) (f *session, err error) {
 	}
 	f.api = s.apiOf(f.Client)
 	if s.own() {
-		f.requests, f.replies = f.Method.Messages()
+		f.requests, f.replies = f.Client.(rpcbench.MethodClient).Messages()
+		return f, nil
 	}
-	return f, nil
+	f.users, err = rpcbench.As[rpcbench.Users](f.Fixture)
+	return f, err
 }
 
 // likely adds to the error of a start what is likely to have caused it.
@@ -411,8 +414,8 @@ func (f *session) messages() (requests, replies []wire.Message) {
 func (f *session) call(i, payload int) rpcbench.Call { return try(f.api.prepare(i, payload)) }
 
 // prepare and create are the two forms of a call of one user, where checks have users that no index has.
-func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.Users.PrepareUser(u)) }
-func (f *session) create(u rpcbench.User) rpcbench.Call  { return createUser{f.Users}.create(u) }
+func (f *session) prepare(u rpcbench.User) rpcbench.Call { return try(f.users.PrepareUser(u)) }
+func (f *session) create(u rpcbench.User) rpcbench.Call  { return createUser{f.users}.create(u) }
 
 // single lists the two forms of a call without a stream.
 func single() []string { return []string{"CreateUser", "Call"} }
@@ -427,7 +430,7 @@ func (f *session) form(ctx context.Context, name string, i int) rpcbench.Call {
 	case "Call":
 		return f.call(i, 0)
 	}
-	return f.streamed(ctx, rpcbench.Sample(i, 0))
+	return f.streamed(ctx, rpcbench.SampleUser(i, 0))
 }
 
 // ofUser prepares a call of u in one of its forms.
@@ -443,7 +446,7 @@ func (f *session) ofUser(name string, u rpcbench.User) rpcbench.Call {
 
 // streamed prepares a call of u on a stream that ctx bounds. The call also checks how the stream behaves afterwards.
 func (f *session) streamed(ctx context.Context, u rpcbench.User) rpcbench.Call {
-	stream := f.open(ctx, rpcbench.Sample(0, 0), u)
+	stream := f.open(ctx, rpcbench.SampleUser(0, 0), u)
 	must(f.next(stream.calls[0]), "the first Call of a stream")
 	return func(context.Context) error {
 		err := stream.calls[1](context.Background())

@@ -43,7 +43,7 @@ func handled(h handle, equal func(want, got string) bool) (
 		message := got.Message
 		defer func() { got.Message = message }()
 		got.Message = rpcbench.OKMessage
-		return equal(want.Message, message) && rpcbench.Check(want.User, got) == nil
+		return equal(want.Message, message) && rpcbench.CheckUser(want.User, got) == nil
 	}
 	return m, rpcbench.Converted(m,
 		func(u *rpcbench.User) *userv1.User { return binding.Convert[userv1.User](u) },
@@ -82,7 +82,7 @@ func busy(t *testing.T) handle {
 		u    *rpcbench.User
 		done chan error
 	}
-	ask, validate := make(chan work), rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+	ask, validate := make(chan work), rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 	t.Cleanup(func() { close(ask) })
 	encode := func(u *rpcbench.User) error {
 		again := new(rpcbench.User)
@@ -127,9 +127,9 @@ func busy(t *testing.T) handle {
 		name, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		u.Name = string(name)
-		return rpcbench.Answer(u), err
+		return rpcbench.AnswerUser(u), err
 	}
-	u := rpcbench.Sample(0, 0)
+	u := rpcbench.SampleUser(0, 0)
 	_, err := h(t.Context(), &u)
 	require.NoError(t, err)
 	return h
@@ -168,7 +168,9 @@ func families(all []rpcbench.Stack) (some []rpcbench.Stack) {
 
 // TestFaultsBesideAHandler: a handler excuses nothing that the stack does.
 func TestFaultsBesideAHandler(t *testing.T) {
-	h := func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) { return rpcbench.Answer(u), nil }
+	h := func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
+		return rpcbench.AnswerUser(u), nil
+	}
 	m, _ := handled(h, same)
 	labelled := httpjsoniter.Of(m)
 	labelled.Traits.Codec = "encoding/json"
@@ -194,7 +196,7 @@ func TestFaultsBesideAHandler(t *testing.T) {
 func TestAnswersThatVary(t *testing.T) {
 	var n atomic.Int64
 	counted := func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
-		r := rpcbench.Answer(u)
+		r := rpcbench.AnswerUser(u)
 		r.Message = fmt.Sprintf("answer %07d", n.Add(1))
 		return r, nil
 	}
@@ -232,7 +234,7 @@ func TestAnswersThatVary(t *testing.T) {
 func TestAnswersThatChangeInTime(t *testing.T) {
 	var second atomic.Int64
 	timed := func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
-		r := rpcbench.Answer(u)
+		r := rpcbench.AnswerUser(u)
 		for i := range 100 { // so that the message has the middle of the reply
 			r.Message += fmt.Sprintf("at%03d", second.Load()+int64(i))
 		}

@@ -142,7 +142,7 @@ func leavingAll(calls []rpcbench.Call) (all []rpcbench.Call) {
 // others prepares users never seen, from that index on, and calls CreateUser of them. PrepareUser adds nothing to that.
 func (f *session) others(index int) (calls []rpcbench.Call) {
 	for i := range lateOps {
-		u := rpcbench.Sample(index+i, latePayload)
+		u := rpcbench.SampleUser(index+i, latePayload)
 		create := f.create(u)
 		calls = append(calls, func(ctx context.Context) error { f.prepare(u); return create(ctx) })
 	}

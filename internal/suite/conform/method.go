@@ -16,7 +16,7 @@ import (
 )
 
 // own tells whether the stack serves a method of one's own. Only checks that differ in kind ask.
-func (s Subject) own() bool { return s.Stack.Method != "" }
+func (s Subject) own() bool { return s.Stack.Serves != "" }
 
 // An api makes calls by their index: create-user's of user i, or those of a method of one's own of sample i.
 type api interface {
@@ -36,12 +36,14 @@ func (s Subject) apiOf(c rpcbench.Client) api {
 type createUser struct{ rpcbench.Users }
 
 func (c createUser) prepare(i, payload int) (rpcbench.Call, error) {
-	return c.PrepareUser(rpcbench.Sample(i, payload))
+	return c.PrepareUser(rpcbench.SampleUser(i, payload))
 }
 
-func (c createUser) anew(i, payload int) rpcbench.Call { return c.create(rpcbench.Sample(i, payload)) }
+func (c createUser) anew(i, payload int) rpcbench.Call {
+	return c.create(rpcbench.SampleUser(i, payload))
+}
 
-func (c createUser) mark(i int) []byte { return []byte(rpcbench.Sample(i, 0).Name) }
+func (c createUser) mark(i int) []byte { return []byte(rpcbench.SampleUser(i, 0).Name) }
 
 func (c createUser) create(u rpcbench.User) rpcbench.Call {
 	return func(ctx context.Context) error {
@@ -49,7 +51,7 @@ func (c createUser) create(u rpcbench.User) rpcbench.Call {
 		if err != nil {
 			return err
 		}
-		return rpcbench.Check(&u, &reply)
+		return rpcbench.CheckUser(&u, &reply)
 	}
 }
 

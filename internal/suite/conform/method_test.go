@@ -28,6 +28,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/suite/conform"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/transport/binding"
 	"github.com/rpcbench/rpcbench/internal/transport/codec/jsonstd"
@@ -67,12 +68,12 @@ func plain() rpcbench.Method[rpcbench.User, rpcbench.Response] {
 	m := rpcbench.Method[rpcbench.User, rpcbench.Response]{
 		Name: "test.v1.Users/Create", MadeOf: "16 samples",
 		Key:   func(u *rpcbench.User) uint64 { return maphash.String(seed, u.Email) },
-		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.Check(want.User, got) == nil },
+		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.CheckUser(want.User, got) == nil },
 	}
 	for i := range corpus.Round {
-		asked := rpcbench.Sample(i, 100)
+		asked := rpcbench.SampleUser(i, 100)
 		answered := asked
-		m.Requests, m.Replies = append(m.Requests, &asked), append(m.Replies, rpcbench.Answer(&answered))
+		m.Requests, m.Replies = append(m.Requests, &asked), append(m.Replies, rpcbench.AnswerUser(&answered))
 	}
 	return m
 }
@@ -152,7 +153,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 	for _, s := range []rpcbench.Stack{httpjson.Of(asked), httpjsoniter.Of(asked),
 		httpprotobuf.Of(large), grpcprotobuf.Of(large), connectrpc.Of(large), connectrpc2.Of(large)} {
 		f := stacktest.Start(t, s, rpcbench.Config{})
-		call, err := f.Method.Prepare(3)
+		call, err := f.Client.Prepare(3)
 		require.NoError(t, err, s.Name)
 		refused, ok := errors.AsType[*rpcbench.Error](call(t.Context()))
 		require.True(t, ok, s.Name)
@@ -190,14 +191,14 @@ func TestMethodCalls(t *testing.T) {
 		"plain":     func(odd int) rpcbench.Stack { return httpjson.Of(mixed(plain(), odd)) },
 		"generated": func(odd int) rpcbench.Stack { return grpcprotobuf.Of(mixed(generated(), odd)) },
 	} {
-		crossed, err := rpcbench.Cross(of(0), of(0))
+		joined, err := crossed.Of(of(0), of(0))
 		require.NoError(t, err)
-		f := stacktest.Start(t, crossed, rpcbench.Config{})
-		require.Nil(t, f.Users, name)
+		f := stacktest.Start(t, joined, rpcbench.Config{})
+		require.Implements(t, (*rpcbench.MethodClient)(nil), f.Client, name)
 
-		crossed, err = rpcbench.Cross(of(0), of(1))
+		joined, err = crossed.Of(of(0), of(1))
 		require.NoError(t, err)
-		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
+		_, err = rpcbench.Start(t.Context(), joined, rpcbench.Config{})
 		require.ErrorContains(t, err, "wrong reply", name)
 	}
 	foreign, foreignPB := plain(), generated()
@@ -206,14 +207,14 @@ func TestMethodCalls(t *testing.T) {
 	}
 	for _, pair := range [][2]rpcbench.Stack{{httpjson.Of(foreign), httpjson.Of(plain())},
 		{grpcprotobuf.Of(foreignPB), grpcprotobuf.Of(generated())}} {
-		crossed, err := rpcbench.Cross(pair[0], pair[1])
+		joined, err := crossed.Of(pair[0], pair[1])
 		require.NoError(t, err)
-		_, err = rpcbench.Start(t.Context(), crossed, rpcbench.Config{})
+		_, err = rpcbench.Start(t.Context(), joined, rpcbench.Config{})
 		require.Equal(t, rpcbench.CodeInvalid, rpcbench.CodeOf(err), err)
 	}
 	one := plain()
 	one.Name = "test.v1.Users/Other"
-	_, err := rpcbench.Cross(httpjson.Of(plain()), httpjson.Of(one))
+	_, err := crossed.Of(httpjson.Of(plain()), httpjson.Of(one))
 	require.ErrorContains(t, err, fmt.Sprintf("which speaks http/json %s", one.Name))
 }
 
@@ -281,8 +282,8 @@ func withPrepare(s rpcbench.Stack,
 func answeredAtLength() rpcbench.Method[rpcbench.User, rpcbench.Response] {
 	m := plain()
 	for i, reply := range m.Replies {
-		asked := rpcbench.Sample(i, 2000)
-		m.Replies[i] = rpcbench.Answer(&asked)
+		asked := rpcbench.SampleUser(i, 2000)
+		m.Replies[i] = rpcbench.AnswerUser(&asked)
 		m.Replies[i].Message = reply.Message
 	}
 	m.Equal = func(want, got *rpcbench.Response) bool { return reflect.DeepEqual(want, got) }
@@ -323,8 +324,8 @@ func TestOwnSamples(t *testing.T) {
 		Name: "test.v1.Maps/Get", MadeOf: "1 sample", Replies: empty.Replies, Equal: empty.Equal,
 		Requests: []*structpb.Struct{entries},
 	}
-	long, asked := plain(), rpcbench.Sample(1, 10_000)
-	long.Replies[1] = rpcbench.Answer(&asked)
+	long, asked := plain(), rpcbench.SampleUser(1, 10_000)
+	long.Replies[1] = rpcbench.AnswerUser(&asked)
 	for _, c := range []struct {
 		why, check string
 		stack      rpcbench.Stack

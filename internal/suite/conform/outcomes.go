@@ -24,6 +24,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/internal/suite/leaks"
 	"github.com/rpcbench/rpcbench/internal/transport/message"
 )
@@ -69,19 +70,19 @@ func ofUsers(name rpcbench.Loss) bool {
 // hostileValues begins with a user without a payload after one with a payload. A value that is not fresh would keep the
 // payload.
 func hostileValues(f *session) {
-	first := rpcbench.Sample(0, 1000)
+	first := rpcbench.SampleUser(0, 1000)
 	reply, err := f.created(first)
-	f.asDeclared("a user with a payload", cmp.Or(err, rpcbench.Check(&first, &reply)), withID(first), reply.User)
+	f.asDeclared("a user with a payload", cmp.Or(err, rpcbench.CheckUser(&first, &reply)), withID(first), reply.User)
 	err = f.both(1, 0)
 	must(err, "a user without a payload after one with a payload: does the stack decode into a used value?")
-	failIf(rpcbench.Check(&first, &reply) != nil,
+	failIf(rpcbench.CheckUser(&first, &reply) != nil,
 		"the next call changed the reply that CreateUser had returned: the stack decodes into a used value")
 	for _, c := range corpus.Users() {
 		reply, err := f.created(c.User)
-		f.asDeclared(c.Name, cmp.Or(err, rpcbench.Check(&c.User, &reply)), withID(c.User), reply.User)
+		f.asDeclared(c.Name, cmp.Or(err, rpcbench.CheckUser(&c.User, &reply)), withID(c.User), reply.User)
 	}
 	u := invalidUTF8()
-	reply, err = f.Users.CreateUser(context.Background(), u)
+	reply, err = f.users.CreateUser(context.Background(), u)
 	declared, want := f.Stack.Traits.InvalidUTF8, u.Name
 	switch declared {
 	case rpcbench.UTF8Rejected:
@@ -97,15 +98,15 @@ func hostileValues(f *session) {
 
 // created makes a call of u by CreateUser and by PrepareUser, whose results must agree.
 func (f *session) created(u rpcbench.User) (rpcbench.Response, error) {
-	reply, err := f.Users.CreateUser(context.Background(), u)
+	reply, err := f.users.CreateUser(context.Background(), u)
 	return reply, errors.Join(err, f.prepare(u)(context.Background()))
 }
 
 // withID is u as the service answers.
-func withID(u rpcbench.User) *rpcbench.User { return rpcbench.Answer(&u).User }
+func withID(u rpcbench.User) *rpcbench.User { return rpcbench.AnswerUser(&u).User }
 
 func invalidUTF8() rpcbench.User {
-	u := rpcbench.Sample(0, 0)
+	u := rpcbench.SampleUser(0, 0)
 	u.Name = corpus.InvalidUTF8
 	return u
 }
@@ -154,8 +155,8 @@ func echo(f *session) {
 	}
 	skipIf(!ok, "the client is no Echoer")
 	_, err := client.Echo(context.Background(), &rpcbench.Flex{String: "echo"})
-	if server := f.Stack.CrossedFrom.Server; err != nil {
-		skipIf(server != "", fmt.Sprintf("the server of %s does not echo: %v", server, err))
+	if server, is := crossed.Server(f.Stack); err != nil {
+		skipIf(is, fmt.Sprintf("the server of %s does not echo: %v", server, err))
 	}
 	must(err, "the client is an Echoer, but a plain message does not come back")
 	for _, c := range corpus.Flexes() {
@@ -184,7 +185,7 @@ func (s Subject) tooLarge() rpcbench.User {
 	if s.Stack.Traits.Compression == rpcbench.CompressionGzip {
 		size = rpcbench.MaxBody // sent whole in any case, and slow under the race detector
 	}
-	u := rpcbench.Sample(0, 0)
+	u := rpcbench.SampleUser(0, 0)
 	u.Avatar = bytes.Repeat([]byte{7}, size)
 	return u
 }
@@ -211,7 +212,7 @@ func (f *session) outcomes(forms []string) {
 		{"a payload of one byte more than the largest, which is among the hostile values",
 			func(u *user) { u.Avatar = make([]byte, rpcbench.MaxAvatar+1) }, "[{avatar max=1048576}]"},
 	} {
-		u := rpcbench.Sample(3, 0)
+		u := rpcbench.SampleUser(3, 0)
 		c.change(&u)
 		f.endsAs(forms, c.reason, u, rpcbench.CodeInvalid, c.broken)
 	}
@@ -249,7 +250,7 @@ func bodyLimit(f *session) {
 	const aside = rpcbench.MaxBody / 128 // more than all frames and headers of such a request
 	skipIf(!f.s.readable(), "the size of a compressed body can't be read off the wire")
 	size := func(avatar int) int {
-		sent, _, err := f.record(context.Background(), f.prepare(rpcbench.Sample(0, avatar)))
+		sent, _, err := f.record(context.Background(), f.prepare(rpcbench.SampleUser(0, avatar)))
 		must(err, "a payload of %d bytes", avatar)
 		return len(sent)
 	}
@@ -263,7 +264,7 @@ func bodyLimit(f *session) {
 		{rpcbench.MaxBody - aside, rpcbench.CodeInvalid, "[{avatar max=1048576}]"},
 		{rpcbench.MaxBody + aside, rpcbench.CodeTooLarge, "[]"},
 	} {
-		u := rpcbench.Sample(0, small+(c.bytes-least)*(large-small)/(most-least))
+		u := rpcbench.SampleUser(0, small+(c.bytes-least)*(large-small)/(most-least))
 		reason := fmt.Sprintf("a body of %d bytes, where MaxBody is %d", c.bytes, rpcbench.MaxBody)
 		f.endsAs([]string{"Call"}, reason, u, c.code, c.broken)
 	}
@@ -419,7 +420,7 @@ func (s Subject) closedAlone(side string) {
 		return server, nil
 	}
 	s.with(config, func(f *session) {
-		call, client, u := f.call(0, 0), f.Client, rpcbench.Sample(1, 0)
+		call, client, u := f.call(0, 0), f.Client, rpcbench.SampleUser(1, 0)
 		shut := server.Close
 		if side == "Client" {
 			shut, f.Client = client.Close, nil // or the fixture would close it again

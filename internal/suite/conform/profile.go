@@ -179,13 +179,13 @@ func repeats(f *session) {
 	codec := f.Stack.Traits.Codec
 	var calls, creates, unseen []rpcbench.Call
 	for i := range few {
-		u := rpcbench.Sample(i, payload)
+		u := rpcbench.SampleUser(i, payload)
 		calls, creates = append(calls, f.prepare(u)), append(creates, f.create(u))
 	}
 	must(goRound(calls, often), "call")
 	profiles := f.profiledEach(func() error {
 		for i := range fresh {
-			unseen = append(unseen, f.prepare(rpcbench.Sample(corpus.Round+i, payload)))
+			unseen = append(unseen, f.prepare(rpcbench.SampleUser(corpus.Round+i, payload)))
 		}
 		return nil
 	}, func() error { return goRound(calls, times) }, func() error { return goRound(creates, times) },
@@ -226,10 +226,10 @@ func (f *session) oneValidation() float64 {
 	directly.Lock()
 	defer directly.Unlock()
 	if directly.objects == 0 {
-		check := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+		check := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 		var direct []rpcbench.Call
 		for i := range corpus.Round {
-			u := rpcbench.Sample(i, 0)
+			u := rpcbench.SampleUser(i, 0)
 			direct = append(direct, func(context.Context) error { return check(&u) })
 		}
 		must(goRound(direct, 1), "validate")
@@ -254,5 +254,5 @@ func (f *session) validatedIn(profile allocproof.Profile, ops int) {
 	times := (inClient + inServer) / once
 	failIf(inClient > 0.5*once, "the client validates the user, which is the server's work")
 	failIf(times < 0.5 || times > 1.5,
-		"a call validates its user %.1f times: the server must do so once, with rpcbench.NewValidator", times)
+		"a call validates its user %.1f times: the server must do so once, with rpcbench.NewUserValidator", times)
 }

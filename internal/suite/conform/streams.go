@@ -37,7 +37,7 @@ func streams(s Subject) {
 	const conns, avatar = 2, 10_000
 	s.with(rpcbench.Config{Conns: conns}, func(f *session) {
 		for range conns {
-			stream := f.open(context.Background(), rpcbench.Sample(0, avatar))
+			stream := f.open(context.Background(), rpcbench.SampleUser(0, avatar))
 			must(f.next(stream.calls[0]), "the only Call of a stream")
 			must(stream.Close(), "close a stream")
 		}
@@ -50,9 +50,9 @@ func twoStreams(f *session) {
 	requestsBefore, _ := f.messages()
 	var pair []*stream
 	var callers [][]rpcbench.Call
-	user := func(stream, i int) rpcbench.User { return rpcbench.Sample(stream*corpus.Round+i, 1000) }
+	user := func(stream, i int) rpcbench.User { return rpcbench.SampleUser(stream*corpus.Round+i, 1000) }
 	for i := range 2 {
-		asked := []rpcbench.User{rpcbench.Sample(i, rpcbench.MaxAvatar)}
+		asked := []rpcbench.User{rpcbench.SampleUser(i, rpcbench.MaxAvatar)}
 		for j := range corpus.Round {
 			asked = append(asked, user(i, j))
 		}
@@ -93,7 +93,7 @@ func changedStreamReplies(f *session) {
 	must(f.open(context.Background()).Close(), "close a stream")
 	skipIf(!f.s.readable(), cantReplace)
 	for _, c := range f.changed() {
-		stream := f.open(context.Background(), rpcbench.Sample(1, c.avatar), rpcbench.Sample(2, c.avatar))
+		stream := f.open(context.Background(), rpcbench.SampleUser(1, c.avatar), rpcbench.SampleUser(2, c.avatar))
 		f.refuses("stream's Call", c, stream.calls[0], stream.calls[1])
 		must(stream.Close(), "close a stream")
 	}
@@ -110,7 +110,7 @@ func endedStreams(s Subject) {
 		}
 		f.connected(0)
 		f.leavesNothing("streams that ended with an error", before)
-		stream := f.open(context.Background(), rpcbench.Sample(0, 0))
+		stream := f.open(context.Background(), rpcbench.SampleUser(0, 0))
 		must(f.next(stream.calls[0]), "a stream after others that ended with an error")
 		must(f.Close(), "close under an open stream")
 		f.staysEnded(stream, rpcbench.CodeUnavailable)

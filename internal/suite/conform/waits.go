@@ -41,7 +41,7 @@ func waited(wait time.Duration, call rpcbench.Call) error {
 	began := time.Now()
 	err := call(context.Background())
 	if took := time.Since(began); err == nil && took < wait {
-		err = fmt.Errorf("took %v where ServerConfig.Wait is %v: the server hands its ServerConfig to NewValidator, and "+
+		err = fmt.Errorf("took %v where ServerConfig.Wait is %v: the server hands its ServerConfig to NewUserValidator, and "+
 			"all handlers wait", took, wait)
 	}
 	return err
@@ -84,7 +84,7 @@ func (s Subject) waits(wait time.Duration) {
 		}
 		if client, ok := f.Client.(rpcbench.Streamer); ok {
 			stream := try(client.OpenStream(context.Background()))
-			must(one(try(stream.Prepare(rpcbench.Sample(0, 0)))), "a call on a stream")
+			must(one(try(stream.Prepare(rpcbench.SampleUser(0, 0)))), "a call on a stream")
 			must(stream.Close(), "close a stream")
 			made++
 		}
@@ -92,7 +92,7 @@ func (s Subject) waits(wait time.Duration) {
 			made++ // which was refused
 		}
 		handled := f.Handled() - before
-		failIf(handled < made, "the server counted %d of %d calls: each handler calls what NewValidator made of the "+
+		failIf(handled < made, "the server counted %d of %d calls: each handler calls what NewUserValidator made of the "+
 			"ServerConfig, and that of an echo calls its CountAndWait", handled, made)
 	})
 }

@@ -56,7 +56,7 @@ func traffic(f *session) {
 	}
 	skipIf(f.Stack.Traits.Compression != "" && !f.s.TLS, "names can't be read off compressed bodies")
 	for i, call := range f.round(0) {
-		f.crosses(rpcbench.Sample(i, 0), call)
+		f.crosses(rpcbench.SampleUser(i, 0), call)
 	}
 }
 
@@ -238,7 +238,7 @@ func compression(f *session) {
 // payloadCosts checks what a user takes whose payload compresses well. Samples of a method may not.
 func (f *session) payloadCosts() {
 	const size = 64 << 10
-	u := rpcbench.Sample(0, 0)
+	u := rpcbench.SampleUser(0, 0)
 	u.Avatar = bytes.Repeat([]byte("rpcbench"), size/8)
 	sent, received, err := f.record(context.Background(), f.prepare(u))
 	must(err, "call")
@@ -357,7 +357,7 @@ func replaced(held, old, with string) change {
 
 // changes lists changes of the reply to Sample 2 that keep its length and framing.
 func changes() []change {
-	asked, other := rpcbench.Sample(2, 0), rpcbench.Sample(1, 0)
+	asked, other := rpcbench.SampleUser(2, 0), rpcbench.SampleUser(1, 0)
 	return []change{
 		replaced("the name of the call before", asked.Name, other.Name),
 		replaced("the email of the call before", asked.Email, other.Email),

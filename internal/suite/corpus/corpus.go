@@ -124,7 +124,7 @@ const InvalidUTF8 = "in\xffvalid"
 // Users returns new copies of all users.
 func Users() []User {
 	with := func(name string, avatar []byte) rpcbench.User {
-		u := rpcbench.Sample(0, 0)
+		u := rpcbench.SampleUser(0, 0)
 		u.Name, u.Avatar = name, avatar
 		return u
 	}
@@ -143,6 +143,6 @@ func Users() []User {
 		{"one byte of payload", with("bytes", []byte{0})},
 		{"an empty payload, which is none", with("empty", []byte{})},
 		{"an id, which the service replaces", rpcbench.User{ID: "7", Email: "a@b.com", Name: "name", Password: "word"}},
-		{"the largest payload", rpcbench.Sample(0, rpcbench.MaxAvatar)},
+		{"the largest payload", rpcbench.SampleUser(0, rpcbench.MaxAvatar)},
 	}
 }

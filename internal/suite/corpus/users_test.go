@@ -22,9 +22,9 @@ import (
 
 func TestUsersDifferInEveryField(t *testing.T) {
 	seen := map[string]int{}
-	validate := rpcbench.NewValidator[rpcbench.User](rpcbench.ServerConfig{})
+	validate := rpcbench.NewUserValidator[rpcbench.User](rpcbench.ServerConfig{})
 	for i := range 100 {
-		u := rpcbench.Sample(i, 16)
+		u := rpcbench.SampleUser(i, 16)
 		require.NoError(t, validate(&u))
 		require.Empty(t, u.ID, "the service sets it")
 		for field, value := range map[string]string{"email": u.Email, "name": u.Name, "password": u.Password,
@@ -40,7 +40,7 @@ func TestUsersDifferInEveryField(t *testing.T) {
 // So that ops differ in nothing but the content, and a row's bytes on the wire do not depend on how many ops it has.
 func TestUsersEncodeToOneLength(t *testing.T) {
 	lengths := func(i, avatar int) (asJSON, asProtobuf int) {
-		u := rpcbench.Sample(i, avatar)
+		u := rpcbench.SampleUser(i, avatar)
 		j, err := json.Marshal(u)
 		require.NoError(t, err)
 		p, err := proto.Marshal(binding.Convert[userv1.User](&u))
@@ -59,16 +59,16 @@ func TestUsersEncodeToOneLength(t *testing.T) {
 }
 
 func TestUsersComeFromASeed(t *testing.T) {
-	require.Equal(t, rpcbench.Sample(7, 1000), rpcbench.Sample(7, 1000))
-	require.Equal(t, "0e42d4cae8864908", hex.EncodeToString(rpcbench.Sample(7, 8).Avatar),
+	require.Equal(t, rpcbench.SampleUser(7, 1000), rpcbench.SampleUser(7, 1000))
+	require.Equal(t, "0e42d4cae8864908", hex.EncodeToString(rpcbench.SampleUser(7, 8).Avatar),
 		"bytes of user 7 in every process and version")
-	require.Nil(t, rpcbench.Sample(7, 0).Avatar)
+	require.Nil(t, rpcbench.SampleUser(7, 0).Avatar)
 }
 
 // As Sample declares. A payload that gzip shrinks would flatter whoever compresses.
 func TestPayloadIsIncompressible(t *testing.T) {
 	for _, n := range []int{100, 1000, 100_000, rpcbench.MaxAvatar} {
-		u := rpcbench.Sample(3, n)
+		u := rpcbench.SampleUser(3, n)
 		require.Len(t, u.Avatar, n)
 		var buf bytes.Buffer
 		z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)

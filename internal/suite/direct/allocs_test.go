@@ -65,7 +65,7 @@ func TestAllocationsAtMostDirect(t *testing.T) {
 
 // TestCodecsAllocateAsTheirLibraries: the codecs of stacks without a direct form add nothing to their libraries.
 func TestCodecsAllocateAsTheirLibraries(t *testing.T) {
-	u := rpcbench.Sample(1, 0)
+	u := rpcbench.SampleUser(1, 0)
 	generated := binding.Convert[userv1.User](&u)
 	api := lib.ConfigCompatibleWithStandardLibrary
 	for _, c := range []struct {

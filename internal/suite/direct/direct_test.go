@@ -11,6 +11,7 @@ import (
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
+	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc"
 	"github.com/rpcbench/rpcbench/stacks/connectrpc2"
 	"github.com/rpcbench/rpcbench/stacks/grpcservehttp"
@@ -51,7 +52,7 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 	calls := make([]rpcbench.Call, len(asked))
 	for i, u := range asked {
 		var err error
-		calls[i], err = fixture.Users.PrepareUser(u)
+		calls[i], err = testkit.As[rpcbench.Users](tb, fixture).PrepareUser(u)
 		require.NoError(tb, err)
 	}
 	return func(ctx context.Context, i int) error { return calls[i](ctx) }
@@ -61,7 +62,7 @@ func (f form) viaStack(tb testing.TB, wrap func(net.Conn) net.Conn, asked []rpcb
 func sample() []rpcbench.User {
 	asked := make([]rpcbench.User, corpus.Round)
 	for i := range asked {
-		asked[i] = rpcbench.Sample(i, 0)
+		asked[i] = rpcbench.SampleUser(i, 0)
 	}
 	return asked
 }

@@ -31,7 +31,7 @@ func directHTTPJSON(tb testing.TB, dial dialFunc, asked []rpcbench.User) create 
 		if err != nil {
 			return err
 		}
-		return rpcbench.Check(&asked[i], got)
+		return rpcbench.CheckUser(&asked[i], got)
 	}
 }
 

@@ -58,13 +58,13 @@ func recorded(_ testing.TB, _ dialFunc, asked []rpcbench.User) create {
 		if err := json.Unmarshal(w.Body.Bytes(), got); err != nil {
 			return err
 		}
-		return rpcbench.Check(&asked[i], got)
+		return rpcbench.CheckUser(&asked[i], got)
 	}
 }
 
 // TestInProcess: a call in one process does what the call over loopback does, without a connection.
 func TestInProcess(t *testing.T) {
-	asked := append(sample(), rpcbench.Sample(1, 100_000), rpcbench.Sample(0, 0))
+	asked := append(sample(), rpcbench.SampleUser(1, 100_000), rpcbench.SampleUser(0, 0))
 	broken := len(asked) - 1
 	asked[broken].Email = ""
 	for _, c := range insides {

@@ -28,7 +28,7 @@ func (f form) directTapped(t *testing.T, tap *tap.Tap, asked []rpcbench.User) cr
 
 // The direct form sends what the stack sends and is answered the same, header by header and byte by byte.
 func TestSameMessages(t *testing.T) {
-	asked := append(sample(), rpcbench.Sample(0, 1000), rpcbench.Sample(1, 100_000))
+	asked := append(sample(), rpcbench.SampleUser(0, 1000), rpcbench.SampleUser(1, 100_000))
 	for _, f := range forms() {
 		t.Run(f.name, func(t *testing.T) {
 			var directTap, stackTap tap.Tap

@@ -18,8 +18,8 @@ import (
 // API is the service on one set of types: user, response, flex message, error body. Its functions run inside calls, so
 // they are written out for the types.
 type API[U, R, F, E any] struct {
-	Answer    func(*U) *R                // as rpcbench.Answer
-	Check     func(asked *U, r *R) error // as rpcbench.Check
+	Answer    func(*U) *R                // as rpcbench.AnswerUser
+	Check     func(asked *U, r *R) error // as rpcbench.CheckUser
 	Equal     func(a, b *F) bool         // as rpcbench.Flex.Equal
 	FromError func(*rpcbench.Error) *E
 	ToError   func(*E) *rpcbench.Error
@@ -29,7 +29,7 @@ type API[U, R, F, E any] struct {
 func Plain() API[rpcbench.User, rpcbench.Response, rpcbench.Flex, rpcbench.Error] {
 	same := func(e *rpcbench.Error) *rpcbench.Error { return e }
 	return API[rpcbench.User, rpcbench.Response, rpcbench.Flex, rpcbench.Error]{
-		rpcbench.Answer, rpcbench.Check, (*rpcbench.Flex).Equal, same, same,
+		rpcbench.AnswerUser, rpcbench.CheckUser, (*rpcbench.Flex).Equal, same, same,
 	}
 }
 
@@ -48,9 +48,9 @@ func Alike[U, R, F, E any]() API[U, R, F, E] {
 		}
 	}
 	return API[U, R, F, E]{
-		Answer: func(u *U) *R { return as[R](rpcbench.Answer(as[rpcbench.User](u))) },
+		Answer: func(u *U) *R { return as[R](rpcbench.AnswerUser(as[rpcbench.User](u))) },
 		Check: func(asked *U, r *R) error {
-			return rpcbench.Check(as[rpcbench.User](asked), as[rpcbench.Response](r))
+			return rpcbench.CheckUser(as[rpcbench.User](asked), as[rpcbench.Response](r))
 		},
 		Equal:     func(a, b *F) bool { return as[rpcbench.Flex](a).Equal(as[rpcbench.Flex](b)) },
 		FromError: func(e *rpcbench.Error) *E { return as[E](e) },
@@ -88,7 +88,7 @@ func Traits(t codec.Traits) rpcbench.Traits {
 
 // NewService makes the operation that a server runs, which validates a user and answers.
 func (a API[U, R, F, E]) NewService(config rpcbench.ServerConfig) func(context.Context, *U) (*R, error) {
-	validate := rpcbench.NewValidator[U](config)
+	validate := rpcbench.NewUserValidator[U](config)
 	return func(_ context.Context, u *U) (*R, error) {
 		if err := validate(u); err != nil {
 			return nil, err

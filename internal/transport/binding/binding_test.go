@@ -27,10 +27,10 @@ func TestAPI(t *testing.T) {
 
 // A copy shares no memory with what it was made of: a client's caller may change its user after PrepareUser.
 func TestCopiesAreDeep(t *testing.T) {
-	u, m := rpcbench.Sample(1, 10), message.Complex()
+	u, m := rpcbench.SampleUser(1, 10), message.Complex()
 	user, flex := binding.Convert[rpcbench.User](&u), binding.Convert[rpcbench.Flex](m)
 	u.Avatar[3]++
-	require.Equal(t, rpcbench.Sample(1, 10), *user)
+	require.Equal(t, rpcbench.SampleUser(1, 10), *user)
 	m.Bytes[0]++
 	m.Message.Value++
 	m.First[0].Value++
@@ -104,9 +104,9 @@ func testAPI[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E], exact bo
 // reply.
 func user[U, R, F, E any](t *testing.T, api binding.API[U, R, F, E]) {
 	plain := binding.Plain()
-	u := rpcbench.Sample(0, 3)
+	u := rpcbench.SampleUser(0, 3)
 	u.ID = "7"
-	for _, asked := range []rpcbench.User{u, rpcbench.Sample(1, 0), {}} {
+	for _, asked := range []rpcbench.User{u, rpcbench.SampleUser(1, 0), {}} {
 		theirs, ours := asked, asked
 		want, wantErr := plain.NewService(rpcbench.ServerConfig{})(t.Context(), &theirs)
 		got, err := api.NewService(rpcbench.ServerConfig{})(t.Context(), binding.Convert[U](&ours))

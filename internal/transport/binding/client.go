@@ -69,6 +69,10 @@ func (c *client[U, R, F, E]) CreateUser(ctx context.Context, u rpcbench.User) (r
 	return *Convert[rpcbench.Response](r), nil
 }
 
+func (c *client[U, R, F, E]) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c *client[U, R, F, E]) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	asked, conn, check := Convert[U](&u), c.conn(), c.api.Check
 	return func(ctx context.Context) error {

@@ -193,7 +193,7 @@ func (m *method[Q, A]) wrong(i int) error {
 // asks a Handle for the replies that m lacks.
 func Of[Q, A any](s rpcbench.Stack, m rpcbench.Method[Q, A], f Format) (
 	of rpcbench.Stack, newCaller func(conns []*Conn[Q, A, struct{}]) (rpcbench.Client, error)) {
-	s.Method = m.Name
+	s.Serves = m.Name
 	if m.Alone != nil {
 		s.Name += ".converted"
 	}

@@ -33,7 +33,7 @@ type handle = func(context.Context, *rpcbench.User) (*rpcbench.Response, error)
 
 // answer is a handler that changes its request, which the answer points to.
 func answer(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
-	return rpcbench.Answer(u), nil
+	return rpcbench.AnswerUser(u), nil
 }
 
 // handling is a method of plain structs with a handler. Its Key must not be called.
@@ -41,10 +41,10 @@ func handling(h handle) rpcbench.Method[rpcbench.User, rpcbench.Response] {
 	m := rpcbench.Method[rpcbench.User, rpcbench.Response]{
 		Name: "test.v1.Users/Create", Handle: h,
 		Key:   func(*rpcbench.User) uint64 { panic("a Handle takes the place of Key") },
-		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.Check(want.User, got) == nil },
+		Equal: func(want, got *rpcbench.Response) bool { return rpcbench.CheckUser(want.User, got) == nil },
 	}
 	for i := range 4 {
-		u := rpcbench.Sample(i, 10)
+		u := rpcbench.SampleUser(i, 10)
 		m.Requests = append(m.Requests, &u)
 	}
 	return m
@@ -74,7 +74,7 @@ func withReplies(m rpcbench.Method[rpcbench.User, rpcbench.Response]) rpcbench.M
 	rpcbench.Response] {
 	for _, u := range m.Requests {
 		asked := *u
-		m.Replies = append(m.Replies, rpcbench.Answer(&asked))
+		m.Replies = append(m.Replies, rpcbench.AnswerUser(&asked))
 	}
 	return m
 }
@@ -85,7 +85,7 @@ func calls(t *testing.T, m rpcbench.Method[rpcbench.User, rpcbench.Response], i 
 	t.Helper()
 	for _, s := range stacksOf(m) {
 		f := stacktest.Start(t, s, rpcbench.Config{})
-		call, err := f.Method.Prepare(i)
+		call, err := f.Client.Prepare(i)
 		require.NoError(t, err)
 		check(s.Name, call)
 	}
@@ -108,9 +108,8 @@ func TestHandle(t *testing.T) {
 		names = append(names, s.Name)
 		f := stacktest.Start(t, s, rpcbench.Config{})
 		require.EqualValues(t, len(m.Requests)+1, asked.Load(), "%s: each request, and a call of the start", s.Name)
-		require.Nil(t, f.Users)
 		for i := range 2 * len(m.Requests) {
-			call, err := f.Method.Prepare(i)
+			call, err := f.Client.Prepare(i)
 			require.NoError(t, err)
 			require.NoError(t, call(t.Context()), "%s: request %d", s.Name, i)
 		}
@@ -120,7 +119,7 @@ func TestHandle(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.Equal(t, before, asked.Load(), "%s: a second Dial asks no more", s.Name)
 		require.Zero(t, sent.Load(), "%s: a request was sent as the handler had changed it", s.Name)
-		alone, is := f.Method.(interface {
+		alone, is := f.Client.(interface {
 			Alone(context.Context, int) (rpcbench.Call, error)
 		})
 		require.True(t, is)
@@ -155,7 +154,7 @@ func TestGeneratedRequestsCache(t *testing.T) {
 func TestAnswersAreAppendedToNoSharedArray(t *testing.T) {
 	m := handling(func(_ context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
 		asked := *u
-		return rpcbench.Answer(&asked), nil
+		return rpcbench.AnswerUser(&asked), nil
 	})
 	shared := make([]*rpcbench.Response, len(m.Requests))
 	m.Replies = shared[:0]
@@ -232,7 +231,7 @@ func TestHandlersErrors(t *testing.T) {
 			says: ": no such order"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			failing := rpcbench.Sample(1, 10)
+			failing := rpcbench.SampleUser(1, 10)
 			m := withReplies(handling(func(ctx context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
 				switch {
 				case u.Name != failing.Name:
@@ -346,7 +345,7 @@ func TestHandlersContext(t *testing.T) {
 	var mu sync.Mutex
 	var bounded bool
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	waiting := rpcbench.Sample(1, 10)
+	waiting := rpcbench.SampleUser(1, 10)
 	m := withReplies(handling(func(ctx context.Context, u *rpcbench.User) (*rpcbench.Response, error) {
 		mu.Lock()
 		_, bounded = ctx.Deadline()
@@ -361,7 +360,7 @@ func TestHandlersContext(t *testing.T) {
 	}))
 	for _, s := range stacksOf(m) {
 		f := stacktest.Start(t, s, rpcbench.Config{})
-		call, err := f.Method.Prepare(0)
+		call, err := f.Client.Prepare(0)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -370,7 +369,7 @@ func TestHandlersContext(t *testing.T) {
 		require.NoError(t, call(t.Context()))
 		require.False(t, bounded, s.Name)
 
-		call, err = f.Method.Prepare(1)
+		call, err = f.Client.Prepare(1)
 		require.NoError(t, err)
 		ctx, cancel = context.WithCancel(t.Context())
 		defer cancel()

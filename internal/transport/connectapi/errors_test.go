@@ -117,7 +117,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 		c := dial(t, s, serve(t, server))
 		for _, tc := range cases {
 			current = tc.err
-			_, err := c.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+			_, err := c.CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 			e := asError(t, err)
 			require.Equal(t, tc.status, connect.CodeOf(err), tc.err)
 			require.True(t, connect.IsWireError(err), tc.err)
@@ -160,7 +160,7 @@ func TestBrokenReplies(t *testing.T) {
 			{"half a reply", serveHTTP(t, http.HandlerFunc(half), overHTTP2(s)), brokenOff},
 			{"a reset", reset, rpcbench.CodeUnavailable},
 		} {
-			_, err := dial(t, s, c.server).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+			_, err := dial(t, s, c.server).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 			require.Equal(t, c.want, asError(t, err).Code, "%s: %v", c.why, err)
 			require.NotErrorIs(t, err, context.Canceled, c.why)
 		}
@@ -172,7 +172,7 @@ func TestFrames(t *testing.T) {
 	all := func(h http2.FrameHeader) bool { return h.Flags.Has(http2.FlagDataEndStream) && h.StreamID == 1 }
 	first := func(h http2.FrameHeader) bool { return h.Type == http2.FrameData }
 	unary := func(t *testing.T, c rpcbench.Users) error {
-		_, err := c.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err := c.CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		return err
 	}
 	streamed := func(t *testing.T, c rpcbench.Users) error {

@@ -25,7 +25,7 @@ func exchange(t *testing.T, c rpcbench.Client) (rpcbench.Stream, error) {
 	t.Helper()
 	s, err := c.(rpcbench.Streamer).OpenStream(t.Context())
 	require.NoError(t, err)
-	call, err := s.Prepare(rpcbench.Sample(0, 0))
+	call, err := s.Prepare(rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	return s, call(t.Context())
 }
@@ -108,7 +108,7 @@ func TestOddStreams(t *testing.T) {
 
 // A user that can't be encoded, the first or a later one, leaves nothing of its stream.
 func TestStreamOfWhatCannotBeEncoded(t *testing.T) {
-	good, bad := rpcbench.Sample(0, 0), rpcbench.Sample(0, 0)
+	good, bad := rpcbench.SampleUser(0, 0), rpcbench.SampleUser(0, 0)
 	bad.Name = "\xff"
 	for _, stack := range streamers() {
 		server, err := stack.Server(rpcbench.ServerConfig{})
@@ -141,7 +141,7 @@ func TestStreamIsCanceledAtOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			s, err := c.OpenStream(ctx)
 			require.NoError(t, err)
-			call, err := s.Prepare(rpcbench.Sample(0, 0))
+			call, err := s.Prepare(rpcbench.SampleUser(0, 0))
 			require.NoError(t, err)
 			go cancel()
 			if err := call(t.Context()); err != nil {

@@ -63,7 +63,7 @@ func TestFailuresHaveOneCodeEach(t *testing.T) {
 			defer c.Close()
 			for _, tc := range cases {
 				current = tc.err
-				_, err := c.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+				_, err := c.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 				e, ok := errors.AsType[*rpcbench.Error](err)
 				require.True(t, ok, "%T", err)
 				failure, ok := errors.AsType[*connect.Error](err)

@@ -130,9 +130,10 @@ func TestReplyBytes(t *testing.T) {
 		_, err := userservicegrpc.NewUserServiceClient(conn).CreateUser(t.Context(), fromUser(u))
 		return err
 	}
-	require.NoError(t, create(rpcbench.Sample(0, 0)))
+	require.NoError(t, create(rpcbench.SampleUser(0, 0)))
 	current = []byte("\x0a") // half a field
-	require.Equal(t, rpcbench.CodeMalformed, asError(t, create(rpcbench.Sample(0, 0))).Code, "a reply that doesn't decode")
+	require.Equal(t, rpcbench.CodeMalformed, asError(t, create(rpcbench.SampleUser(0, 0))).Code,
+		"a reply that doesn't decode")
 	current = nil
 	require.Equal(t, rpcbench.CodeMalformed, asError(t, create(rpcbench.User{Name: "\xff"})).Code,
 		"a request that can't be encoded")
@@ -146,9 +147,9 @@ func TestOtherFailures(t *testing.T) {
 	require.Equal(t, rpcbench.CodeInternal, asError(t, err).Code, "a method that the server lacks")
 	require.Equal(t, rpcbench.CodeInternal, asError(t, io.EOF).Code, "an error that is no status")
 
-	require.NoError(t, conn.Invoke(t.Context(), method, fromUser(rpcbench.Sample(0, 0)), &reply))
+	require.NoError(t, conn.Invoke(t.Context(), method, fromUser(rpcbench.SampleUser(0, 0)), &reply))
 	require.NoError(t, conn.Close())
-	err = conn.Invoke(t.Context(), method, fromUser(rpcbench.Sample(0, 0)), &reply)
+	err = conn.Invoke(t.Context(), method, fromUser(rpcbench.SampleUser(0, 0)), &reply)
 	require.Equal(t, codes.Canceled, status.Code(err))
 	require.Equal(t, rpcbench.CodeUnavailable, asError(t, err).Code, "a closed client: nobody cancelled")
 }

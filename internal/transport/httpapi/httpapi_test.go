@@ -51,7 +51,7 @@ func start(t *testing.T, c codec.Codec, err func() error) *rpcbench.Fixture {
 					if e := err(); e != nil && !testkit.Connects(*u) {
 						return nil, e
 					}
-					return rpcbench.Answer(u), nil
+					return rpcbench.AnswerUser(u), nil
 				}, Options{}), nil
 		}
 	}
@@ -114,7 +114,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 	for name, k := range all {
 		t.Run(name, func(t *testing.T) {
 			fixture := start(t, k, func() error { return current })
-			call, err := fixture.Users.PrepareUser(rpcbench.Sample(0, 0))
+			call, err := testkit.As[rpcbench.Users](t, fixture).PrepareUser(rpcbench.SampleUser(0, 0))
 			require.NoError(t, err)
 			for _, c := range []struct {
 				why    string
@@ -138,7 +138,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				{"an Error without a code", new(rpcbench.Error), 500, rpcbench.CodeInternal, nil},
 			} {
 				current = c.err
-				body, err := k.Marshal(rpcbench.Sample(0, 0))
+				body, err := k.Marshal(rpcbench.SampleUser(0, 0))
 				require.NoError(t, err)
 				got := send(t, http.MethodPost, "http://"+fixture.Addr+usersPath, body)
 				require.Equal(t, c.status, got.status, c.why)
@@ -147,7 +147,7 @@ func TestFailuresHaveOneStatusEach(t *testing.T) {
 				require.NoError(t, k.Unmarshal([]byte(got.body), sent), "%s: the body is in the stack's wire format: %s",
 					c.why, got.body)
 
-				_, err = fixture.Users.CreateUser(t.Context(), rpcbench.Sample(0, 0))
+				_, err = testkit.As[rpcbench.Users](t, fixture).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 				for form, err := range map[string]error{"CreateUser": err, "Call": call(t.Context())} {
 					e, ok := errors.AsType[*rpcbench.Error](err)
 					require.True(t, ok, "%s, %s: %v", c.why, form, err)
@@ -217,7 +217,7 @@ func TestGzippedBodies(t *testing.T) {
 	fixture, err := rpcbench.Start(t.Context(), stack, rpcbench.Config{})
 	require.NoError(t, err)
 	defer fixture.Close()
-	user, err := json.Marshal(rpcbench.Sample(0, 0))
+	user, err := json.Marshal(rpcbench.SampleUser(0, 0))
 	require.NoError(t, err)
 	compressed := func(spaces int) []byte {
 		var out bytes.Buffer
@@ -306,7 +306,7 @@ func TestWhatCannotBeEncoded(t *testing.T) {
 		client := newClient(rpcbench.ClientConfig{Addr: addr, DialContext: new(net.Dialer).DialContext, Conns: 1}, c,
 			binding.Plain(), Options{})
 		defer client.Close()
-		_, err := client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.Sample(0, 0))
+		_, err := client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(0, 0))
 		return err
 	}
 	serve := func(c codec.Codec) string {
@@ -343,8 +343,8 @@ func serveHandler(t *testing.T, h http.Handler) string {
 }
 
 func TestReplies(t *testing.T) {
-	u := rpcbench.Sample(0, 0)
-	good, err := json.Marshal(rpcbench.Answer(&u))
+	u := rpcbench.SampleUser(0, 0)
+	good, err := json.Marshal(rpcbench.AnswerUser(&u))
 	require.NoError(t, err)
 	const invalid = `{"code":"invalid","violations":[{"field":"name","rule":"min=4"}]}`
 	for _, c := range []struct {
@@ -391,7 +391,7 @@ func TestReplies(t *testing.T) {
 						return new(net.Dialer).DialContext(ctx, network, addr)
 					}}, k, binding.Plain(), Options{})
 				defer client.Close()
-				call, err := client.(rpcbench.Users).PrepareUser(rpcbench.Sample(0, 0))
+				call, err := client.(rpcbench.Users).PrepareUser(rpcbench.SampleUser(0, 0))
 				require.NoError(t, err)
 				for range 2 {
 					err = call(t.Context())

@@ -22,11 +22,11 @@ func TestCallAfterOneThatCantBeEncoded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range 3 {
-		broken := rpcbench.Sample(0, 0)
+		broken := rpcbench.SampleUser(0, 0)
 		broken.Name = "in\xffvalid"
-		_, err := f.Users.CreateUser(ctx, broken)
+		_, err := f.Client.(rpcbench.Users).CreateUser(ctx, broken)
 		require.Equal(t, rpcbench.CodeMalformed, rpcbench.CodeOf(err))
-		_, err = f.Users.CreateUser(ctx, rpcbench.Sample(1, 0))
+		_, err = f.Client.(rpcbench.Users).CreateUser(ctx, rpcbench.SampleUser(1, 0))
 		require.NoError(t, err)
 	}
 }

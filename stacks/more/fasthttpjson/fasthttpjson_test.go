@@ -9,6 +9,7 @@ import (
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/httpjson"
+	"github.com/rpcbench/rpcbench/internal/suite/crossed"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 	"github.com/rpcbench/rpcbench/stacks/more/fasthttpjson"
 	"github.com/rpcbench/rpcbench/stacktest"
@@ -38,7 +39,7 @@ func TestProtocolIsThatOfHTTPJSON(t *testing.T) {
 		return own.Dial(config)
 	}
 	for _, pair := range [][2]rpcbench.Stack{{holding, other}, {other, own}} {
-		stack, err := rpcbench.Cross(pair[0], pair[1])
+		stack, err := crossed.Of(pair[0], pair[1])
 		require.NoError(t, err)
 		stacktest.Conformance(t, stack)
 	}

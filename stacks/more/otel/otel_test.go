@@ -83,7 +83,7 @@ func run(t *testing.T, s rpcbench.Stack, calls int) {
 	f, err := rpcbench.Start(t.Context(), s, rpcbench.Config{})
 	require.NoError(t, err)
 	for i := range calls {
-		_, err := f.Users.CreateUser(t.Context(), rpcbench.Sample(i, 0))
+		_, err := f.Client.(rpcbench.Users).CreateUser(t.Context(), rpcbench.SampleUser(i, 0))
 		require.NoError(t, err)
 	}
 	require.NoError(t, f.Close(), "which exports what is left")

@@ -34,14 +34,14 @@ func (s service) CreateUser(u *rpcbench.User, r *Reply) error {
 	if len(u.Avatar) > rpcbench.MaxBody {
 		r.Failure = &rpcbench.Error{Code: rpcbench.CodeTooLarge}
 	} else if r.Failure, _ = errors.AsType[*rpcbench.Error](s.validate(u)); r.Failure == nil {
-		r.Response = *rpcbench.Answer(u)
+		r.Response = *rpcbench.AnswerUser(u)
 	}
 	return nil
 }
 
 func newServer(config rpcbench.ServerConfig) (rpcbench.Server, error) {
 	s := rpc.NewServer()
-	err := s.RegisterName("users", service{rpcbench.NewValidator[rpcbench.User](config)})
+	err := s.RegisterName("users", service{rpcbench.NewUserValidator[rpcbench.User](config)})
 	return rpcbench.ServeConns(config, func(conn net.Conn) {
 		idle, header := config.Limits()
 		s.ServeConn(&limited{conn, idle, header})
@@ -94,12 +94,16 @@ func (c *client) CreateUser(ctx context.Context, u rpcbench.User) (rpcbench.Resp
 	return create(ctx, c.conn(), &u)
 }
 
+func (c *client) Prepare(i int) (rpcbench.Call, error) {
+	return c.PrepareUser(rpcbench.SampleUser(i, 0))
+}
+
 func (c *client) PrepareUser(u rpcbench.User) (rpcbench.Call, error) {
 	conn := c.conn()
 	return func(ctx context.Context) error {
 		r, err := create(ctx, conn, &u)
 		if err == nil {
-			err = rpcbench.Check(&u, &r)
+			err = rpcbench.CheckUser(&u, &r)
 		}
 		return err
 	}, nil

@@ -27,8 +27,7 @@ func BenchmarkBusy(b *testing.B) {
 
 // BenchmarkOwnLoop is a loop of one's own over a fixture. procs is the GOMAXPROCS that its calls have seen.
 func BenchmarkOwnLoop(b *testing.B) {
-	user := rpcbench.Sample(1, 2000)
-	call, err := stacktest.Start(b, netrpc.New(), rpcbench.Config{TLS: true}).Users.PrepareUser(user)
+	call, err := stacktest.Start(b, netrpc.New(), rpcbench.Config{TLS: true}).Client.Prepare(1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func API() binding.API[userv1.User, userv1.CreateUserResponse, messagepb.Flex, u
 	}
 }
 
-// check is rpcbench.Check on the generated types.
+// check is rpcbench.CheckUser on the generated types.
 func check(asked *userv1.User, r *userv1.CreateUserResponse) error {
 	got := r.GetUser()
 	if got == nil || r.Code != rpcbench.OKCode || r.Message != rpcbench.OKMessage || got.Id != rpcbench.UserID ||

@@ -34,7 +34,7 @@ func TestRoundTrip(t *testing.T) {
 	c := newCodec()
 	require.Equal(t, "application/json", c.ContentType())
 	for i, payload := range []int{100_000, 0, 1000} { // a smaller one after a larger one has nothing of it
-		u := rpcbench.Sample(i, payload)
+		u := rpcbench.SampleUser(i, payload)
 		plain, err := jsonstd.Codec{}.Marshal(u)
 		require.NoError(t, err)
 		got, err := c.Marshal(u)
@@ -47,7 +47,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	c, u := newCodec(), rpcbench.Sample(0, 1000)
+	c, u := newCodec(), rpcbench.SampleUser(0, 1000)
 	good, err := c.Marshal(u)
 	require.NoError(t, err)
 	for _, k := range []struct {
@@ -88,7 +88,7 @@ func TestLimit(t *testing.T) {
 
 // A new writer costs 800 kB, a new reader 40 kB. The race detector drops a quarter of what goes into a pool.
 func TestCompressorsArePooled(t *testing.T) {
-	c, u := newCodec(), rpcbench.Sample(0, 0)
+	c, u := newCodec(), rpcbench.SampleUser(0, 0)
 	small, err := c.Marshal(u)
 	require.NoError(t, err)
 	perOp := func(fn func()) uint64 {
