@@ -73,7 +73,7 @@ func ExampleStart_benchmark() {
 	}
 }
 
-// get and order are what the handler of ExampleMethod takes and returns.
+// get and order are what handlers of examples take and return.
 type get struct {
 	Number uint64 `json:"number"`
 }
@@ -97,16 +97,30 @@ func (s *shop) get(_ context.Context, q *get) (*order, error) {
 	return nil, &rpcbench.Error{Code: rpcbench.CodeInvalid, Message: "no such order"}
 }
 
+// Call a handler of your own over JSON. In a benchmark, stacktest.Benchmark times its stack.
+func ExampleHandler() {
+	method := rpcbench.Handler("shop.v1.Orders/Get", func(_ context.Context, q *get) (*order, error) {
+		return &order{Item: map[uint64]string{1: "anvil", 2: "bench"}[q.Number]}, nil
+	}, &get{1}, &get{2})
+	ctx := context.Background()
+	fixture, err := rpcbench.Start(ctx, httpjson.Of(method), rpcbench.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fixture.Close()
+	call, err := fixture.Client.Prepare(1) // of &get{2}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(call(ctx)) // a reply that differs from what the handler answers is an error
+	// Output: <nil>
+}
+
 // Call a handler of your own over JSON, where it takes plain structs, and over gRPC, where these are converted from and
 // to generated messages. Package wrapperspb stands for the one that protoc-gen-go made of your .proto.
-func ExampleMethod() {
+func ExampleConverted() {
 	s := &shop{orders: map[uint64]order{1: {"anvil"}, 2: {"bench"}}}
-	plain := rpcbench.Method[get, order]{
-		Name:     "shop.v1.Orders/Get",
-		Requests: []*get{{1}, {2}},
-		Handle:   s.get,
-		Equal:    func(want, got *order) bool { return *want == *got },
-	}
+	plain := rpcbench.Handler("shop.v1.Orders/Get", s.get, &get{1}, &get{2})
 	generated := rpcbench.Converted(plain,
 		func(q *get) *wrapperspb.UInt64Value { return wrapperspb.UInt64(q.Number) },
 		func(q *wrapperspb.UInt64Value) *get { return &get{q.GetValue()} },

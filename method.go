@@ -14,12 +14,10 @@ import (
 // The server runs Handle, or answers with Replies as they are.
 type Method[Q, A any] struct {
 	Name string // as gRPC writes it: shop.v1.Orders/Get
-
 	// Requests are sent in turn, again and again. They should differ, so that the reply to another request is a wrong
 	// reply, and have equal encoded lengths, so that calls are alike.
 	Requests []*Q
 	Replies  []*A // Replies[i] answers Requests[i]; may be nil with Handle
-
 	// Handle is your handler. Several callers run it at a time. ServerConfig.Wait comes before it. Without Replies, the
 	// stack's first Dial asks it once for each request, directly and not over the wire, and every reply is compared with
 	// that answer. So an answer must follow from its request alone; what varies by design, Equal leaves out. Handle may
@@ -28,19 +26,23 @@ type Method[Q, A any] struct {
 	// An *Error with one of the package's codes reaches the caller with this code, and so do errors of package context.
 	// Any other error is CodeInternal. So are a panic, and an answer that is nil without an error.
 	Handle func(context.Context, *Q) (*A, error)
-
 	// Alone calls the handler for which Handle converts messages, with request i as that handler takes it. Converted sets
 	// it, and it fails if the handler changes the request. It is nil if Handle converts nothing.
 	Alone func(ctx context.Context, i int) error
-
 	// Key returns a number by which the server finds out which of the Requests it has received. It runs inside calls. It
 	// is nil if requests can't be told apart, and every reply is then Replies[0]. A Handle takes its place.
 	Key func(*Q) uint64
-
 	// Equal compares every field of a reply. It runs inside calls, so write it out for the types, without reflection.
-	Equal func(want, got *A) bool
-
+	Equal  func(want, got *A) bool
 	MadeOf string // says in reports where the messages come from: "16 samples", "1 sample"
+}
+
+// Handler makes a method of your handler alone, whose answers == compares: they hold neither pointers nor slices. For
+// others make a Method with an Equal of its own. Package grpcprotobuf has a Handler of generated messages.
+func Handler[Q any, A comparable](name string, handle func(context.Context, *Q) (*A, error),
+	requests ...*Q) Method[Q, A] {
+	return Method[Q, A]{Name: name, Requests: requests, Handle: handle,
+		Equal: func(want, got *A) bool { return *want == *got }}
 }
 
 // Converted makes a method of other messages whose handler is that of m: of generated types for protobuf where the

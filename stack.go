@@ -54,60 +54,64 @@ type Traits struct {
 	// Codec is the import path of the library that encodes and decodes, such as "encoding/json", or the common prefix of
 	// its packages. It must allocate in each call on both sides, and no other codec may.
 	Codec string
-
-	// HTTP is the version of HTTP without TLS: "1.1" or "2". With "" the protocol isn't HTTP. The suite can't tell its
-	// messages apart, and skips the checks that need them.
-	HTTP string
-
-	// HTTPOverTLS is "2" if client and server agree on HTTP/2 over TLS, and have another version without. With "" TLS
+	// HTTP is the version of HTTP without TLS. With "" the protocol isn't HTTP. The suite can't tell its messages apart,
+	// and skips the checks that need them.
+	HTTP HTTP
+	// HTTPOverTLS is HTTP2 if client and server agree on it over TLS, and have another version without. With "" TLS
 	// changes nothing.
-	HTTPOverTLS string
-
+	HTTPOverTLS HTTP
 	// Compression says what is compressed. Checks that change a reply on its way are skipped where anything is.
 	Compression Compression
-
 	// AsksGzip says that the client asks for gzip although the server compresses nothing, as net/http's client does
 	// unless its Transport has DisableCompression.
 	AsksGzip bool
-
 	// Multiplexed says that a connection carries several calls at a time. All callers then share one connection, unless a
 	// workload asks for more, and PrepareUser binds each Call to the next connection in turn. Without it each caller has a
 	// connection.
 	Multiplexed bool
-
 	// Turns says that calls on a Multiplexed connection wait for each other: a request is sent after the reply before it.
 	// Each caller then has a connection after all.
 	Turns bool
-
 	// Reconnects says that the client opens and closes connections as it needs them, whatever ClientConfig.Conns says.
 	// Connections are then counted and never refused, and memory at rest can't be measured.
 	Reconnects bool
-
 	// Leased says that calls are messages on streams that stay open, and no HTTP requests of their own.
 	Leased bool
-
-	// Traced is "sampled" or "unsampled" if the client makes a span for each call. Its traceparent is then sent, and that
-	// of Config.Headers is not.
-	Traced string
-
+	// Traced says that the client makes a span for each call. Its traceparent is then sent, and that of Config.Headers is
+	// not.
+	Traced Traced
 	// Lossy lists the kinds of values that don't come back as they were sent. Kinds of numbers belong here only if the
 	// client is an Echoer, since a user has none.
 	Lossy []Loss
-
 	// InvalidUTF8 says what happens to invalid UTF-8 in a string.
 	InvalidUTF8 UTF8
-
 	// Varies says which bytes of requests for the same user differ. The suite can't follow those.
 	Varies Varies
-
 	// ServerLibraries and ClientLibraries are the import paths of the libraries that move a call's bytes on that side,
 	// such as "net/http". Code of your own isn't listed. The suite looks for net/http, grpc-go, connect-go and drpc.
 	ServerLibraries, ClientLibraries []string
-
 	// Background names functions whose goroutines a library starts once and never ends, such as
 	// "github.com/valyala/fasthttp.updateServerDate.func1". A closed fixture must leave no other goroutine.
 	Background []string
 }
+
+// HTTP is a version of HTTP.
+type HTTP string
+
+// The versions.
+const (
+	HTTP1 HTTP = "1.1"
+	HTTP2 HTTP = "2"
+)
+
+// Traced says what a tracing library does with the span of a call.
+type Traced string
+
+// What becomes of spans. With "" there are none.
+const (
+	TracedSampled   Traced = "sampled"   // each is recorded
+	TracedUnsampled Traced = "unsampled" // none is
+)
 
 // Compression says what a stack compresses.
 type Compression string
@@ -141,26 +145,16 @@ const (
 // Loss is a kind of value that does not come back as it was sent, because the format can't express it or a library
 // changes it. [Traits].Lossy names those of a stack, and all other values come back bit-equal. The suite sends all of
 // them: a loss that is not declared is a fault, and so is a declared loss that does not occur.
-//
-// Losses of numbers, which only an echo sends:
-//   - [LossNegativeZero] comes back as zero, for example because the format leaves out fields that are zero
-//   - [LossNaN] can't be encoded, and the call fails
-//   - [LossInfinities] can't be encoded, and the call fails
-//   - [LossFloatDigits]: all digits after the sixth are cut off
-//
-// Losses of strings, which users have too:
-//   - [LossControlCharacters] do not arrive, except for tab, line feed and carriage return
-//   - [LossNonCharacters] (U+FFFE and U+FFFF) do not arrive
 type Loss string
 
-// The losses.
+// The losses, first those of numbers, which only an echo sends.
 const (
-	LossNegativeZero      Loss = "negative zero"
-	LossNaN               Loss = "NaN"
-	LossInfinities        Loss = "infinities"
-	LossFloatDigits       Loss = "float digits"
-	LossControlCharacters Loss = "control characters"
-	LossNonCharacters     Loss = "non-characters"
+	LossNegativeZero      Loss = "negative zero"      // comes back as zero, as where zeros are left out
+	LossNaN               Loss = "NaN"                // the call fails
+	LossInfinities        Loss = "infinities"         // the call fails
+	LossFloatDigits       Loss = "float digits"       // all after the sixth are cut off
+	LossControlCharacters Loss = "control characters" // do not arrive, except for tab, line feed and carriage return
+	LossNonCharacters     Loss = "non-characters"     // U+FFFE and U+FFFF do not arrive
 )
 
 // ServerConfig has the settings of a server.

@@ -96,9 +96,6 @@ const (
 //
 // Goroutines that the server and the client start have the pprof label side=server or side=client. The caller's own
 // goroutine keeps the labels of ctx: make calls within pprof.Do to label them.
-//
-// If more connections are open than config.Conns, Start tries again, up to three times in all: on a busy machine
-// net/http gives up a connection whose writer was not scheduled within 50 ms of the reply, and dials another.
 func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -115,6 +112,8 @@ func Start(ctx context.Context, stack Stack, config Config) (*Fixture, error) {
 		if err == nil {
 			return f, nil
 		}
+		// On a busy machine net/http gives up a connection whose writer was not scheduled within 50 ms of the reply, and
+		// dials another.
 		tooMany := f.Accepted() > int64(f.dials.config.Conns)
 		_ = f.stop()
 		if !tooMany || attempt == maxStarts {

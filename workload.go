@@ -1,23 +1,47 @@
 package rpcbench
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
+
+// Payload is what a call sends and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
+// bytes, and [Bytes] makes one. Flex messages are echoed: see [Flex].
+type Payload string
+
+// The messages that are echoed.
+const (
+	FlexEmpty   Payload = "flex.empty"
+	FlexComplex Payload = "flex.complex"
+	Flex2kB     Payload = "flex.2kB"
+	Flex18kB    Payload = "flex.18kB"
+	FlexDrawn   Payload = "drawn" // more than a thousand, whose sizes follow those of requests at Google
+)
+
+// Bytes is the payload of so many random bytes.
+func Bytes(n int) Payload { return Payload(fmt.Sprintf("%dB", n)) }
+
+// Link is an emulated network: a round trip and a rate, such as "40ms/10Mbps", which [LinkOf] makes. "" is none.
+type Link string
+
+// Link4G is that of a mobile phone.
+const Link4G Link = "4g"
+
+// LinkOf is a link of a round trip and of so many million bits a second.
+func LinkOf(roundTrip time.Duration, mbps float64) Link {
+	return Link(fmt.Sprintf("%v/%vMbps", roundTrip, mbps))
+}
 
 // Workload is one use of a service: what a call sends, and what surrounds the calls. It is a plain value, which other
 // processes read as JSON. The zero value is one caller that creates small users over one connection.
 //
 // A workload is refused when it is opened if a number in it is negative, or if no stack could do what it asks, such as
 // a new connection for each message of a stream.
-//
-// A field that is added later stays out of the JSON where it is zero, by a tag: an older build refuses what it does not
-// know.
-type Workload struct {
+type Workload struct { // a field that is added later is omitzero in JSON: older builds refuse what they do not know
 	Name  string // names the workload in tables: letters, digits, dots and dashes
 	Title string // says in a few words what a call is
 
-	// Payload is what a call sends and gets back. "" is a small user. A size, such as 2kB, is a user with as many random
-	// bytes. flex.empty, flex.complex, flex.2kB and flex.18kB are messages that are echoed: see Flex. drawn is more than a
-	// thousand such messages, whose sizes follow those of requests at Google.
-	Payload string `json:",omitzero"`
+	Payload Payload `json:",omitzero"` // what a call sends and gets back
 
 	Invalid  bool // the user breaks a rule, and is refused
 	Deadline bool // each call has a context.WithTimeout of its own
@@ -30,7 +54,7 @@ type Workload struct {
 	NewConn bool    // each call opens a connection, and closes it
 	TLS     bool    // TLS 1.3
 	Unix    bool    // a Unix socket in place of TCP
-	Link    string  // emulated network, which all connections share: 4g, or a round trip and a rate such as 40ms/10Mbps
+	Link    Link    // emulated network, which all connections share
 
 	Wait  time.Duration `json:",omitzero"` // how long handlers wait before they answer: see ServerConfig
 	Procs int           // GOMAXPROCS that the workload needs: 1 to compare CPU work, 0 for all cores

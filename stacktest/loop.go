@@ -229,7 +229,7 @@ func (r row) warmth() int {
 	case r.warm > 0:
 		return r.warm
 	case r.Link != "": // few calls warm the connection, which is what matters
-		link, _ := tap.FindLink(r.Link)
+		link, _ := tap.FindLink(string(r.Link))
 		return max(1, int(roundTrip/link.RTT))
 	case r.Callers > 0:
 		return warmRounds

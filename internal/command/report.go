@@ -72,7 +72,7 @@ func listCommand(p program, stdout io.Writer) shell.Command {
 			return func(context.Context, []string) error {
 				stacks := table.New(4, "stack", "HTTP", "protocol", "libraries")
 				for _, s := range p.Stacks {
-					stacks.Add(s.Name, cmp.Or(s.Traits.HTTP, "none"), s.Protocol,
+					stacks.Add(s.Name, string(cmp.Or(s.Traits.HTTP, "none")), s.Protocol,
 						strings.Join(append([]string{s.Traits.Codec}, s.Traits.ClientLibraries...), ", "))
 				}
 				workloads := table.New(2, "workload", "what it is")

@@ -117,7 +117,7 @@ func TestServe(t *testing.T) {
 		case "#":
 			require.Equal(t, "# "+stack.Protocol+" at "+addr, command)
 		default:
-			require.Equal(t, "1.1", stack.Traits.HTTP, stack.Name)
+			require.Equal(t, rpcbench.HTTP1, stack.Traits.HTTP, stack.Name)
 			if missing == nil {
 				out, _ := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
 				require.Contains(t, string(out), rpcbench.UserID, command)

@@ -117,7 +117,7 @@ func (o options) check(p plan.Plan) error {
 	case err != nil:
 		return err
 	case o.judges && !(o.max >= 1 && o.max <= 100):
-		return shell.Wrong("count: -max %v is no gate: give 1, which allows no growth, or up to 100", float64(o.max))
+		return shell.Wrong("count: -max %v: give 1, which allows no growth, or up to 100", float64(o.max))
 	case o.judges && !slices.ContainsFunc(p.Sweep.Workloads, exact):
 		return shell.Wrong("count: -max compares counts of one caller without a link: name such a workload, such as small")
 	case o.out == "" || os.Getenv(report.Typed) != "": // or a parent rpcbench made it for us
@@ -178,7 +178,10 @@ func (o options) tell(s report.Summary, said string, stdout io.Writer) (err erro
 	}
 	page := ""
 	if o.out != "" {
-		if err = cmp.Or(s.Save(o.out), s.Write(o.out)); err == nil {
+		if err = s.Save(o.out); err == nil {
+			err = s.Write(o.out)
+		}
+		if err == nil {
 			page = "Report: " + filepath.Join(o.out, s.Page()) + "\n"
 		}
 	}

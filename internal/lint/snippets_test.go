@@ -30,6 +30,8 @@ func TestGoBlocksCompile(t *testing.T) {
 		"newServer": "func newServer(rpcbench.ServerConfig) (rpcbench.Server, error) { return nil, nil }",
 		"dial":      "func dial(rpcbench.ClientConfig) (rpcbench.Client, error) { return nil, nil }",
 		"stacks()":  "func stacks() []rpcbench.Stack { return nil }",
+		"getOrder": "type Get struct{ Number uint64 }\ntype Order struct{ Item string }\n" +
+			"var getOrder rpcbench.Method[Get, Order]",
 	}
 	complete := func(name, block string) string {
 		head := "package " + name + "\n"
@@ -45,7 +47,7 @@ func TestGoBlocksCompile(t *testing.T) {
 		}
 		for used, text := range declared {
 			uses := regexp.MustCompile(`[ \t]` + regexp.QuoteMeta(used) + `[,)\[ ]`)
-			if uses.MatchString(block) && !strings.Contains(block, "func "+used) {
+			if uses.MatchString(block) && !strings.Contains(block, "func "+used) && !strings.Contains(block, "var "+used) {
 				block += text + "\n"
 			}
 		}

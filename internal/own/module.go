@@ -19,18 +19,18 @@ import (
 )
 
 // Group is the group of the flags in a manual; none if the program makes no modules.
-func (make Make) Group() []string {
-	if make == nil {
+func (maker Make) Group() []string {
+	if maker == nil {
 		return nil
 	}
 	return []string{"Your messages: " + Flags}
 }
 
 // Asked tells whether flags of messages were given to a command, and what is wrong with them.
-func (make Make) Asked(f *flag.FlagSet, m Messages) (asked bool, err error) {
+func (maker Make) Asked(f *flag.FlagSet, m Messages) (asked bool, err error) {
 	f.Visit(func(f *flag.Flag) { asked = asked || slices.Contains(strings.Fields(Flags), f.Name) })
 	if asked {
-		err = make.Check(m)
+		err = maker.Check(m)
 	}
 	if err != nil {
 		err = shell.Wrong("%s: %w", f.Name(), err)
@@ -41,14 +41,14 @@ func (make Make) Asked(f *flag.FlagSet, m Messages) (asked bool, err error) {
 // Run makes the module in a temporary folder, runs the command of its program there with the other flags, and removes
 // the folder. The program's report shows what was typed. folder makes that of the results, and is nil if there is none
 // of them.
-func (make Make) Run(ctx context.Context, m Messages, f *flag.FlagSet, folder func() (string, error),
+func (maker Make) Run(ctx context.Context, m Messages, f *flag.FlagSet, folder func() (string, error),
 	stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "rpcbench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	made, err := make.Build(ctx, m, dir, "own", stderr, stderr)
+	made, err := maker.Build(ctx, m, dir, "own", stderr, stderr)
 	if err != nil {
 		return err
 	}

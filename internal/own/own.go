@@ -56,8 +56,8 @@ func (m *Messages) Register(f *flag.FlagSet) {
 }
 
 // Check refuses flags of messages that this program, or none, can obey.
-func (make Make) Check(m Messages) error {
-	if make == nil {
+func (maker Make) Check(m Messages) error {
+	if maker == nil {
 		return errors.New("this program makes no modules for your own messages, but rpcbench's own command does: " +
 			"go run github.com/rpcbench/rpcbench/cmd/rpcbench init -h")
 	}
@@ -97,10 +97,10 @@ func Stacks() (all []rpcbench.Stack) {
 }
 
 // Build makes the module, and tells what the samples lose.
-func (make Make) Build(ctx context.Context, m Messages, dir, name string, told, stderr io.Writer) (Module, error) {
+func (maker Make) Build(ctx context.Context, m Messages, dir, name string, told, stderr io.Writer) (Module, error) {
 	show := shell.Progress(ctx, stderr)
 	show("building the program for your messages", 15*time.Second)
-	made, err := make(ctx, m, dir, name)
+	made, err := maker(ctx, m, dir, name)
 	show("", 0)
 	if ctx.Err() != nil {
 		return made, shell.ErrInterrupted

@@ -169,15 +169,16 @@ func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 		"they carry several calls at a time, else one for each caller")
 	f.BoolVar(&m.TLS, "tls", false, "use TLS 1.3")
 	f.BoolVar(&m.Unix, "unix", false, "connect by a Unix socket, and not by TCP")
-	f.StringVar(&m.Payload, "payload", "", "`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
-		"1MB; or what\nis echoed: flex.empty, flex.complex, flex.2kB (structured, 2.0 kB of JSON), flex.18kB, or\n"+
-		"drawn, of sizes that services send")
+	f.StringVar((*string)(&m.Payload), "payload", "",
+		"`size` of random bytes in each request and reply: 100B, 2kB (2000 bytes), "+
+			"1MB; or what\nis echoed: flex.empty, flex.complex, flex.2kB (structured, 2.0 kB of JSON), flex.18kB, or\n"+
+			"drawn, of sizes that services send")
 	f.DurationVar(&m.Wait, "wait", 0, "how long a handler waits once it has validated, as for a database: 1ms")
 	f.BoolVar(&m.NewConn, "new-connections", false, "make a connection for each call")
 	f.BoolVar(&m.Stream, "stream", false, "make all calls on one stream, where a stack has streams")
 	f.BoolVar(&m.Headers, "headers", false, "send a token, a trace and a user agent with each call")
-	f.StringVar(&m.Link, "link", "", "emulated `network` that all connections of a stack share: 4g, or a round\n"+
-		"trip and a rate such as 40ms/10Mbps")
+	f.StringVar((*string)(&m.Link), "link", "", "emulated `network` that all connections of a stack share: 4g, or a\n"+
+		"round trip and a rate such as 40ms/10Mbps")
 	f.Var(&m.gomaxprocs, "gomaxprocs", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
 	f.BoolVar(&m.Apart, "apart", false, "run the server in its own process; its CPU counts too")
 	return func() (Sweep, error) { return m.sweep(f) }
@@ -239,7 +240,7 @@ func (m *maker) one(f *flag.FlagSet, i int) (one workload.Planned, err error) {
 	}
 	f.Visit(func(f *flag.Flag) {
 		if f.Name == "wait" && one.Wait == 0 {
-			err = fmt.Errorf("-wait %v is no wait: give one, such as 1ms, or leave it out", one.Wait)
+			err = fmt.Errorf("-wait %v: give a time, such as 1ms, or leave it out", one.Wait)
 		}
 	})
 	if err != nil {

@@ -131,7 +131,7 @@ func (p Plan) AsksCPU(w workload.Workload) bool {
 func Wired(one *versus.Comparison) report.Wired {
 	w := one.Spec.Workload
 	return report.Wired{Callers: w.AtOnce(), Conns: w.Conns, Rate: w.Rate, Chosen: one.Ordinary, Apart: w.Apart,
-		Link: w.Link, Wait: w.Wait, Data: w.Data()}
+		Link: string(w.Link), Wait: w.Wait, Data: w.Data()}
 }
 
 // Likely are rates that ordinary loads may have.

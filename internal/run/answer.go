@@ -15,7 +15,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
-	"github.com/rpcbench/rpcbench/internal/explain/layers"
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/report"
@@ -39,7 +39,9 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 	}
 	crowded := crowds(ctx, p)
 	for _, line := range crowded {
-		err = cmp.Or(err, clock.Say(line))
+		if err == nil {
+			err = clock.Say(line)
+		}
 	}
 	if p.Warnings = append(slices.Clip(p.Warnings), crowded...); err != nil {
 		return errors.Join(err, os.RemoveAll(out))
@@ -58,7 +60,13 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 	raw, failed := os.ReadFile(filepath.Join(out, rawFile))
 	switch s.Raw = string(raw); {
 	case s.Measured():
-		if failed = cmp.Or(failed, s.Save(out), s.Write(out)); failed != nil { // a full disk fails all in one way
+		if failed == nil {
+			failed = s.Save(out)
+		}
+		if failed == nil {
+			failed = s.Write(out)
+		}
+		if failed != nil {
 			err, page = errors.Join(err, failed), ""
 		}
 	case f.hung:
@@ -132,7 +140,10 @@ func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, cloc
 	for _, stack := range slices.Sorted(maps.Keys(f.otherJSON)) {
 		err = errors.Join(err, all.Say(f.otherJSON[stack]))
 	}
-	if err = cmp.Or(err, all.Run(ctx)); err == nil {
+	if err == nil {
+		err = all.Run(ctx)
+	}
+	if err == nil {
 		if counting := clock.Part(); p.Servers == nil { // servers elsewhere count nothing
 			f.facts = plan.Count(ctx, all, l.Of, counting)
 		}
@@ -233,7 +244,7 @@ func (f *findings) describe(ctx context.Context, p plan.Plan, show shell.Show) (
 	if f.call != nil && err == nil && p.Servers == nil {
 		f.layers, err = layersOf(ctx, p, show)
 	}
-	if err != nil && strings.Contains(err.Error(), layers.ErrNoSamples.Error()) { // told by a child: handlers wait
+	if err != nil && errors.Is(err, child.ErrNoSamples) { // told by a child: handlers wait
 		f.warnings, err = append(f.warnings, "where the CPU time of a call goes is not known: "+err.Error()), nil
 	}
 	return err

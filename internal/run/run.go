@@ -228,9 +228,9 @@ func (o options) checkServers(p plan.Plan) error {
 func (o options) checkGate(plan.Plan) error {
 	switch {
 	case o.typed["equal"] && !(o.equal > 0 && o.equal <= 100):
-		return shell.Wrong("run: -equal %v is no margin: give a percentage, such as 2", o.equal)
+		return shell.Wrong("run: -equal %v: give a percentage, such as 2", o.equal)
 	case o.typed["max"] && !(o.max > 1 && o.max <= 100):
-		return shell.Wrong("run: -max %v is no gate: give more than 1 and 100 at most, such as 1.05", float64(o.max))
+		return shell.Wrong("run: -max %v: give more than 1 and 100 at most, such as 1.05", float64(o.max))
 	}
 	return nil
 }

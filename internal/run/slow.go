@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
@@ -55,7 +56,7 @@ func (o options) checkSlow(p plan.Plan) error {
 		what := "-wait " + w.Wait.String()
 		switch {
 		case w.Link != "":
-			what = "-link " + w.Link
+			what = "-link " + string(w.Link)
 		case w.Wait == 0:
 			what = fmt.Sprintf("%d callers, %s", w.AtOnce(), cmp.Or(w.Payload, "small calls"))
 		}
@@ -112,8 +113,8 @@ func (o options) less(p plan.Plan) string {
 			break
 		}
 	}
-	for _, link := range workload.Quicker(w.Link) {
-		if try(changed(func(w *workload.Planned) { w.Link = link }), "-link "+link) {
+	for _, link := range workload.Quicker(string(w.Link)) {
+		if try(changed(func(w *workload.Planned) { w.Link = rpcbench.Link(link) }), "-link "+link) {
 			break
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Slice is the length of a slice, Turn about what a slice takes with all around it. study/method.md says what longer
+	// Slice is the length of a slice, Turn about what a slice takes with all around it. docs/method.md says what longer
 	// slices change.
 	Slice = 25 * time.Millisecond
 	Turn  = 45 * time.Millisecond

@@ -74,7 +74,9 @@ func (e *Explanation) Keep(folder string) error {
 	taken, err := layers.Merge(e.Name, calls, recordings...)
 	if err == nil {
 		name := filepath.Join(folder, filepath.Base(e.Name)+".pprof")
-		err = cmp.Or(taken.Write(&data), os.WriteFile(name, data.Bytes(), 0o666))
+		if err = taken.Write(&data); err == nil {
+			err = os.WriteFile(name, data.Bytes(), 0o666)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("explain: %w", err)

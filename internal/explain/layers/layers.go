@@ -26,6 +26,8 @@ import (
 	"unicode"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/rpcbench/rpcbench/internal/measure/child"
 )
 
 // Other is the layer of samples that no rule knows.
@@ -254,9 +256,6 @@ func Of(p *profile.Profile) (s Split, err error) {
 	return s, err
 }
 
-// ErrNoSamples is the error of Tally for a profile of too little CPU time.
-var ErrNoSamples = errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
-
 // Tally adds up the samples of a CPU profile by the part that each belongs to.
 func Tally(p *profile.Profile, of func(*profile.Sample) Part) (all Parts, err error) {
 	amounts, err := cpuOf(p)
@@ -282,7 +281,7 @@ func Tally(p *profile.Profile, of func(*profile.Sample) Part) (all Parts, err er
 	nameless, _ := all.Sum(func(p Part) bool { return p.Function == "" })
 	switch {
 	case samples == 0:
-		return nil, ErrNoSamples
+		return nil, child.ErrNoSamples
 	case 2*nameless > samples:
 		return nil, errors.New("most samples have no function names: add them with go tool pprof -proto PROGRAM PROFILE")
 	}

@@ -224,13 +224,18 @@ type failure struct {
 	Unsupported bool   `json:"unsupported,omitempty"` // errors.ErrUnsupported
 	Clock       bool   `json:"clock,omitempty"`       // timing.ErrClock
 	Files       bool   `json:"files,omitempty"`       // syscall.EMFILE
+	NoSamples   bool   `json:"no_samples,omitempty"`  // ErrNoSamples
 	Hang        *Hang  `json:"hang,omitempty"`
 }
+
+// ErrNoSamples is the error of a job whose profile is of too little CPU time.
+var ErrNoSamples = errors.New("the profile has no samples: a longer one has some, 100 per second of CPU time")
 
 func failureOf(err error) *failure {
 	hang, _ := errors.AsType[*Hang](err)
 	return &failure{Said: begins(err.Error()), Unsupported: errors.Is(err, errors.ErrUnsupported),
-		Clock: errors.Is(err, timing.ErrClock), Files: errors.Is(err, syscall.EMFILE), Hang: hang}
+		Clock: errors.Is(err, timing.ErrClock), Files: errors.Is(err, syscall.EMFILE),
+		NoSamples: errors.Is(err, ErrNoSamples), Hang: hang}
 }
 
 func (f *failure) Error() string { return f.Said }
@@ -245,7 +250,7 @@ func (f *failure) Unwrap() error {
 
 func (f *failure) Is(cause error) bool {
 	return f.Unsupported && cause == errors.ErrUnsupported || f.Clock && cause == timing.ErrClock ||
-		f.Files && cause == syscall.EMFILE
+		f.Files && cause == syscall.EMFILE || f.NoSamples && cause == ErrNoSamples
 }
 
 // Stacks finds a stack by its name.

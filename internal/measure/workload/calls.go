@@ -122,11 +122,12 @@ func refused(err error, broken rpcbench.Violation) error {
 }
 
 // flex returns a new message of the name for call i, or nil.
-func flex(name string, i int) *rpcbench.Flex {
+func flex(name rpcbench.Payload, i int) *rpcbench.Flex {
 	if name == Drawn {
 		return drawnMessage(i)
 	}
-	pairs, known := map[string]int{"flex.empty": 0, "flex.complex": 0, "flex.2kB": 44, "flex.18kB": 480}[name]
+	pairs, known := map[rpcbench.Payload]int{rpcbench.FlexEmpty: 0, rpcbench.FlexComplex: 0,
+		rpcbench.Flex2kB: 44, rpcbench.Flex18kB: 480}[name]
 	switch {
 	case !known:
 		return nil

@@ -92,7 +92,7 @@ func (w Workload) Check() error {
 	other := w.NewConn || w.Structured() || w.Invalid || w.Deadline || w.Headers || w.Rate != 0
 	switch {
 	case w.Payload != "" && !w.Structured() && w.Bytes() == 0:
-		_, err := Size(w.Payload)
+		_, err := Size(string(w.Payload))
 		return refuse("%s: %v, or name a structured message: flex.empty, flex.complex, flex.2kB, flex.18kB or drawn",
 			Field("Payload"), err)
 	case w.Payload == Drawn && (w.NewConn || w.Link != ""):
@@ -111,7 +111,7 @@ func (w Workload) Check() error {
 		return refuse("%s lies between %v and %v calls per second: %v does not", Field("Rate"), loop.MinRate,
 			int(loop.MaxRate), w.Rate)
 	case w.Link != "":
-		_, err := tap.FindLink(w.Link)
+		_, err := tap.FindLink(string(w.Link))
 		return err
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // Drawn is a Payload of structured messages whose sizes are those that services send. They are drawn from a log-normal
 // distribution through the median and the 99th percentile of the requests in "A Cloud-Scale Characterization of Remote
 // Procedure Calls" (SOSP 2023). The shape between and beyond these two is our assumption. Replies are as large.
-const Drawn = "drawn"
+const Drawn = rpcbench.FlexDrawn
 
 // Of the sizes, in bytes of protobuf.
 const (

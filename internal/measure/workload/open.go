@@ -98,7 +98,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 		config.Headers = corpus.Headers()
 	}
 	if w.Link != "" {
-		link, _ := tap.FindLink(w.Link) // which Check has seen
+		link, _ := tap.FindLink(string(w.Link)) // which Check has seen
 		config.WrapClient = wrapped(link.Shared(), config.WrapClient)
 	}
 	if w.NewConn {

@@ -118,7 +118,7 @@ func streamLimit(received []byte) (most int) {
 // Starting is about how long a link takes for what all connections of the stack carry until they are ready.
 func (w Workload) Starting(t rpcbench.Traits) time.Duration {
 	const around, handshake = 300, 4000 // bytes of a first call, and of TLS
-	link, err := tap.FindLink(w.Link)
+	link, err := tap.FindLink(string(w.Link))
 	if err != nil {
 		return 0 // there is none
 	}

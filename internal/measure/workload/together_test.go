@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -31,7 +32,7 @@ const (
 var fields = map[string]workload.Workload{"Payload 1kB": {Payload: "1kB"}, "Payload flex.2kB": {Payload: "flex.2kB"},
 	"Stream": {Stream: true}, "Callers": {Callers: 5}, "Conns": {Conns: 2}, "Rate": {Rate: 1000}, "Apart": {Apart: true},
 	"TLS": {TLS: true}, "Unix": {Unix: true}, "Headers": {Headers: true}, "Deadline": {Deadline: true},
-	"Invalid": {Invalid: true}, "NewConn": {NewConn: true}, "Link": {Link: pairDelay.String() + "/1Gbps"},
+	"Invalid": {Invalid: true}, "NewConn": {NewConn: true}, "Link": {Link: rpcbench.Link(pairDelay.String() + "/1Gbps")},
 	"Wait": {Wait: pairDelay}, "Procs": {Procs: 1}}
 
 // never are fields that go with none of some others.

@@ -110,12 +110,12 @@ func (w Workload) Slow() bool { return w.delay() >= longWait }
 
 // Size is about how many bytes a message has, if that is known.
 func (w Workload) Size() int {
-	return w.Bytes() + map[string]int{"flex.2kB": 2000, "flex.18kB": 18500}[w.Payload]
+	return w.Bytes() + map[rpcbench.Payload]int{rpcbench.Flex2kB: 2000, rpcbench.Flex18kB: 18500}[w.Payload]
 }
 
 // delay is how long a handler and a link delay a call at least.
 func (w Workload) delay() time.Duration {
-	link, err := tap.FindLink(w.Link)
+	link, err := tap.FindLink(string(w.Link))
 	if err != nil {
 		return w.Wait // there is none
 	}
@@ -129,7 +129,7 @@ func (w Workload) delay() time.Duration {
 // carrying is how long a link is busy with a message, each way, whoever else waits for it.
 func (w Workload) carrying() time.Duration {
 	const least = 100 // bytes of a small message, with what is around it
-	link, err := tap.FindLink(w.Link)
+	link, err := tap.FindLink(string(w.Link))
 	if err != nil {
 		return 0 // there is none
 	}
@@ -217,7 +217,7 @@ func (w Workload) Connections(t rpcbench.Traits) int {
 
 // Bytes are the random ones that come with a user.
 func (w Workload) Bytes() int {
-	n, _ := Size(w.Payload)
+	n, _ := Size(string(w.Payload))
 	return n
 }
 

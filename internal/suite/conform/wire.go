@@ -179,9 +179,9 @@ func protocol(f *session) {
 	requests, replies, err := wire.Read(f.bytes())
 	failIf(err != nil && !errors.Is(err, wire.ErrNotHTTP), "%w", err)
 	requests = append(requests, f.openStreams()...)
-	version := ""
+	version := rpcbench.HTTP("")
 	if len(requests) > 0 {
-		version = requests[0].Version
+		version = rpcbench.HTTP(requests[0].Version)
 	}
 	failIf(version != f.Stack.Traits.HTTP, "the wire has HTTP version %q, %q is declared", version, f.Stack.Traits.HTTP)
 	for _, r := range replies {
@@ -294,7 +294,9 @@ func (s Subject) carried(asked *rpcbench.Headers, raw []byte, requests []http.He
 
 // traced checks that each request has the traceparent of a span of its own, which is sampled or not as declared.
 func (s Subject) traced(requests []http.Header) {
-	flags, seen := map[string]string{"sampled": "01", "unsampled": "00"}[s.Stack.Traits.Traced], map[string]bool{}
+	flags := map[rpcbench.Traced]string{rpcbench.TracedSampled: "01",
+		rpcbench.TracedUnsampled: "00"}[s.Stack.Traits.Traced]
+	seen := map[string]bool{}
 	for i, h := range requests {
 		trace := h.Get("Traceparent")
 		failIf(flags != "" && (!spans.MatchString(trace) || !strings.HasSuffix(trace, flags) || seen[trace]),

@@ -42,7 +42,13 @@ func check[Q, A any](m rpcbench.Method[Q, A]) error {
 	switch {
 	case m.Name == "" || m.Equal == nil:
 		return errors.New("a Method has a Name, and Equal to compare replies")
-	case n == 0 || n != replies && (m.Handle == nil || replies > 0):
+	case n == 0:
+		return fmt.Errorf("%s has no requests: give one or more", m.Name)
+	case slices.Contains(m.Requests, nil):
+		return fmt.Errorf("%s: request %d is nil: give a message", m.Name, slices.Index(m.Requests, nil))
+	case m.Handle == nil && replies == 0:
+		return fmt.Errorf("%s has neither a Handle nor Replies: give one of them", m.Name)
+	case n != replies && (m.Handle == nil || replies > 0):
 		return fmt.Errorf("%s: each request has a reply, and there are %d requests and %d replies; "+
 			"with a Handle there may be no replies", m.Name, n, replies)
 	}

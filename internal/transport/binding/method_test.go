@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/grpcprotobuf"
@@ -279,9 +280,12 @@ func TestAnswersThatStartRefuses(t *testing.T) {
 	}{
 		"replies that are fewer than requests": {func(m *method) { m.Replies = make([]*rpcbench.Response, 3) },
 			"server: test.v1.Users/Create: each request has a reply, and there are 4 requests and 3 replies"},
-		"no requests": {func(m *method) { m.Requests = nil }, "there are 0 requests and 0 replies"},
+		"no requests": {func(m *method) { m.Requests = nil },
+			"server: test.v1.Users/Create has no requests: give one or more"},
 		"no handler and no replies": {func(m *method) { m.Handle = nil },
-			"4 requests and 0 replies; with a Handle there may be no replies"},
+			"server: test.v1.Users/Create has neither a Handle nor Replies: give one of them"},
+		"a request that is nil": {func(m *method) { m.Requests[1] = nil },
+			"server: test.v1.Users/Create: request 1 is nil: give a message"},
 		"replies that are not the handler's": {func(m *method) {
 			*m = withReplies(*m)
 			m.Replies[0] = m.Replies[1]
@@ -308,6 +312,43 @@ func TestAnswersThatStartRefuses(t *testing.T) {
 	canned := withReplies(handling(nil))
 	_, err := rpcbench.Start(t.Context(), grpcprotobuf.Of(generated(canned)), rpcbench.Config{})
 	require.ErrorContains(t, err, "internal: Converted needs a Method with a Handle")
+}
+
+// Handler makes a method of a handler alone: of plain structs, and of generated messages over gRPC and over JSON. The
+// handler runs once in each call, and a reply that differs from its answer is an error.
+func TestHandler(t *testing.T) {
+	type get struct{ Number uint64 }
+	type order struct{ Item string }
+	var asked atomic.Int64
+	plain := rpcbench.Handler("shop.v1.Orders/Get", func(_ context.Context, q *get) (*order, error) {
+		return &order{fmt.Sprint("item ", q.Number, " ", asked.Add(1) < 0)}, nil
+	}, &get{1}, &get{2})
+	generated := grpcprotobuf.Handler("shop.v1.Orders/Get", func(_ context.Context, q *wrapperspb.UInt64Value) (
+		*wrapperspb.StringValue, error) {
+		return wrapperspb.String(fmt.Sprint("item ", q.Value, " ", asked.Add(1) < 0)), nil
+	}, wrapperspb.UInt64(1), wrapperspb.UInt64(2))
+	for _, s := range []rpcbench.Stack{httpjson.Of(plain), httpjsoniter.Of(plain), grpcprotobuf.Of(generated),
+		httpjson.Of(generated)} {
+		f := stacktest.Start(t, s, rpcbench.Config{})
+		for i := range 4 {
+			call, err := f.Client.Prepare(i)
+			require.NoError(t, err)
+			before := asked.Load()
+			require.NoError(t, call(t.Context()), s.Name)
+			require.Equal(t, before+1, asked.Load(), "%s: calls of the handler in a call", s.Name)
+		}
+	}
+	counts := rpcbench.Handler("shop.v1.Orders/Get", func(context.Context, *get) (*order, error) {
+		return &order{fmt.Sprint(asked.Add(1))}, nil
+	}, &get{1})
+	_, err := rpcbench.Start(t.Context(), httpjson.Of(counts), rpcbench.Config{})
+	require.ErrorContains(t, err, "wrong reply: a field differs from what Handle answered request 0 at Dial")
+	counted := grpcprotobuf.Handler("shop.v1.Orders/Get", func(context.Context, *wrapperspb.UInt64Value) (
+		*wrapperspb.StringValue, error) {
+		return wrapperspb.String(fmt.Sprint(asked.Add(1))), nil
+	}, wrapperspb.UInt64(1))
+	_, err = rpcbench.Start(t.Context(), grpcprotobuf.Of(counted), rpcbench.Config{})
+	require.ErrorContains(t, err, "wrong reply: a field differs from what Handle answered request 0 at Dial")
 }
 
 // A handler that never answers ends no start: neither asked directly nor in a call.

@@ -26,9 +26,9 @@ import (
 )
 
 // Traits returns the traits of a stack over an HTTP version, without compression.
-func Traits(http string) rpcbench.Traits {
+func Traits(http rpcbench.HTTP) rpcbench.Traits {
 	t := pb.Traits()
-	t.HTTP, t.Multiplexed = http, http == "2"
+	t.HTTP, t.Multiplexed = http, http == rpcbench.HTTP2
 	t.ServerLibraries = []string{"connectrpc.com/connect/v2", "net/http"}
 	t.ClientLibraries = t.ServerLibraries
 	return t

@@ -86,7 +86,8 @@ func unsampled(name string, of making, to sdk.SpanExporter) rpcbench.Stack {
 }
 
 // traced makes a stack each of whose servers and clients has a TracerProvider of its own, which it shuts down.
-func traced(name, how string, of making, to sdk.SpanExporter, options ...sdk.TracerProviderOption) rpcbench.Stack {
+func traced(name string, how rpcbench.Traced, of making, to sdk.SpanExporter, options ...sdk.TracerProviderOption,
+) rpcbench.Stack {
 	s, err := of(name, noop.NewTracerProvider())
 	s.Traits.Traced = how
 	own := func() (rpcbench.Stack, *sdk.TracerProvider, error) {
