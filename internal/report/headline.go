@@ -90,7 +90,7 @@ func (s Summary) said(stack string) string {
 		if !l.Answer.AtRate() {
 			return ""
 		}
-		of, whose := "", map[bool]string{true: "the client of "}[s.Remote]
+		of, whose := "", either(s.Remote, "the client of ", "")
 		if a := l.Answer; a.Calls != "" || len(all) > 1 { // else the title stands above, and has the rate
 			of = " (" + cmp.Or(a.Calls, a.Does) + ")"
 		}

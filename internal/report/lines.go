@@ -202,7 +202,7 @@ func (s Summary) Results(detail bool) *table.Table {
 		}
 		says = t.Noted(says, s.notes(l, detail)...)
 		if l.more != 0 {
-			difference = map[bool]string{true: "−", false: "+"}[l.more < 0] + span(math.Abs(l.more))
+			difference = either(l.more < 0, "−", "+") + span(math.Abs(l.more))
 		}
 		t.Add(does, l.base, l.own, l.ratio, says, difference)
 	}
@@ -281,11 +281,11 @@ func (s Summary) Head() string {
 			value, _, _ = strings.Cut(strings.ReplaceAll(value, "-", " "), " @")
 			value = strings.TrimSuffix(value, " Processor")
 		case name == "cores":
-			value += map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
+			value += either(value == "1", " CPU", " CPUs")
 		case name == "gomaxprocs":
 			value = "GOMAXPROCS " + value
 		case name == "cpu-quota":
-			value = "a quota of " + value + map[bool]string{true: " CPU", false: " CPUs"}[value == "1"]
+			value = "a quota of " + value + either(value == "1", " CPU", " CPUs")
 		case name == "kernel":
 			value, _, _ = strings.Cut(value, "-")
 		}

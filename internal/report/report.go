@@ -310,7 +310,7 @@ func (l Led) unquiet() bool {
 
 // cpu is the heading of CPU time: servers elsewhere tell none.
 func (s Summary) cpu() string {
-	return map[bool]string{true: clientHeading, false: cpuHeading}[s.Remote]
+	return either(s.Remote, clientHeading, cpuHeading)
 }
 
 // rows matches the output of benchmarks.

@@ -220,7 +220,7 @@ func message(all []series) string {
 		at = " when " + Saturated
 	}
 	said := fmt.Sprintf("%s uses %s %s than %s", Label(end.Answer.Stack), end.Figure.Verdict,
-		map[bool]string{true: "CPU", false: "time"}[end.OfCPU], Label(all[0].Base))
+		either(end.OfCPU, "CPU", "time"), Label(all[0].Base))
 	if len(contrary) == 0 {
 		return said + at
 	}

@@ -15,7 +15,7 @@ func (s Summary) Wiring() string {
 		on = append(on, alike(s.Of(stack), func(a Answer) string { return a.Facts.on(stack) }))
 	}
 	processes := alike(s.Answers, func(a Answer) string {
-		in := map[bool]string{true: "two processes", false: "one process"}[a.Apart]
+		in := either(a.Apart, "two processes", "one process")
 		return "client and server in " + in
 	})
 	if s.Remote {
@@ -61,7 +61,7 @@ func (c *Counts) on(stack string) string {
 }
 
 func several(n int, what string) string {
-	return fmt.Sprintf("%d %s%s", n, what, map[bool]string{false: "s"}[n == 1])
+	return fmt.Sprintf("%d %s%s", n, what, either(n == 1, "", "s"))
 }
 
 // alike is what all answers say, or nothing if they differ.

@@ -129,6 +129,14 @@ func (l Led) Notes() (all []string) {
 	return all
 }
 
+// either is the one text if something is so, and else the other.
+func either(is bool, one, other string) string {
+	if is {
+		return one
+	}
+	return other
+}
+
 // measurers are the fewest and the most processes that have measured a workload, of those that any has measured.
 func (s Summary) measurers() (fewest, most int) {
 	for _, a := range s.Answers {

@@ -257,7 +257,10 @@ func (in *inference) typed(path, name string, all []node, alone bool, depth int)
 	case kind == "number":
 		return number(values), "", ""
 	case kind == "array" && !alone:
-		of := map[bool]string{true: "map", false: "list"}[strings.HasSuffix(path, "{}")]
+		of := "list"
+		if strings.HasSuffix(path, "{}") {
+			of = "map"
+		}
 		return dynamic("ListValue", "a "+of+" of lists", "")
 	case kind == "array":
 		before := *in

@@ -197,5 +197,8 @@ func canonical(number string) string {
 	power, _ := strconv.Atoi(exponent) // 0 without one
 	shortest := strings.TrimRight(digits, "0")
 	power += len(digits) - len(shortest) - len(fraction)
-	return map[bool]string{true: "-"}[negative] + shortest + "e" + strconv.Itoa(power)
+	if negative {
+		shortest = "-" + shortest
+	}
+	return shortest + "e" + strconv.Itoa(power)
 }

@@ -127,7 +127,11 @@ func (t Table) Markdown() string {
 	rule := ""
 	for _, c := range t.Columns {
 		if !c.Line {
-			rule += map[bool]string{true: "---|", false: "---:|"}[c.Words]
+			if c.Words {
+				rule += "---|"
+			} else {
+				rule += "---:|"
+			}
 		}
 	}
 	for i, row := range append([][]string{nil}, t.Rows...) {
