@@ -35,10 +35,10 @@ import (
 var update = flag.Bool("update", false, "write anew what scripts compare with: look at it")
 
 // TestScripts: what the command prints, writes and exits with.
-func TestScripts(t *testing.T) { scripts(t, "testdata/script", 10*time.Minute) }
+func TestScripts(t *testing.T) { scripts(t, "testdata/script", 10*time.Minute, false) }
 
 // TestRefusals: each command line that is refused, and the one line that says why.
-func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) } // or one that serves would never end
+func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute, true) } // or who serves would never end
 
 // scripts runs those of a folder. Beside the commands of testscript they have:
 //
@@ -54,17 +54,9 @@ func TestRefusals(t *testing.T) { scripts(t, "testdata/refusals", time.Minute) }
 //	asked file      what the processes that measure were asked since then is in the file; - is nothing
 //	publish mod...  writes modules, each a folder path@version, to the folder proxy, which is a GOPROXY
 //	profile file    replaces a file with lines "samples function<caller<caller" by the CPU profile of such a service
-func scripts(t *testing.T, dir string, within time.Duration) {
+func scripts(t *testing.T, dir string, within time.Duration, refusals bool) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	set := []string{testkit.Variable, ofMethod} // by any of them
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	require.NoError(t, err)
-	for _, file := range files {
-		for _, line := range regexp.MustCompile(`(?m)^env (\w+)=`).FindAllStringSubmatch(read(t, file), -1) {
-			set = append(set, line[1])
-		}
-	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join(here, dir), UpdateScripts: *update, Deadline: time.Now().Add(within),
 		Setup: func(env *testscript.Env) error {
@@ -82,7 +74,9 @@ func scripts(t *testing.T, dir string, within time.Duration) {
 					env.Setenv(name, value)
 				}
 			}
-			env.Values[variables{}] = append(slices.Clone(env.Vars), set...)
+			if refusals {
+				env.Values[variables{}] = []string{"PWD", "TMPDIR", testkit.Variable, ofMethod}
+			}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -268,7 +262,7 @@ var process sync.Mutex
 // within runs rpcbench in this process, in the folder and the environment of the script: what is refused needs none of
 // its own. Children, and what reads standard input, have one.
 func within(ts *testscript.TestScript, args []string) (status int, stdout, stderr string) {
-	if ts.Getenv(child.Variable) != "" || slices.Contains(args, "-") {
+	if ts.Value(variables{}) == nil || ts.Getenv(child.Variable) != "" || slices.Contains(args, "-") {
 		status = exited(ts, args)
 		return status, ts.ReadFile("stdout"), ts.ReadFile("stderr")
 	}
@@ -278,7 +272,8 @@ func within(ts *testscript.TestScript, args []string) (status int, stdout, stder
 	here, err := os.Getwd()
 	ts.Check(err)
 	defer func() { ts.Check(os.Chdir(here)) }()
-	ts.Check(cmp.Or(os.Chdir(ts.MkAbs(".")), os.Setenv("PWD", ts.MkAbs("."))))
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	ts.Check(os.Setenv("PWD", ts.MkAbs(".")))
 	p := programOf(ours().make, ours().Stacks)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // or one that serves would never end
 	defer cancel()
@@ -292,9 +287,10 @@ func within(ts *testscript.TestScript, args []string) (status int, stdout, stder
 	return status, out.String(), errs.String()
 }
 
-// scriptEnvironment gives this process the environment of a script, until it is told to go back.
+// scriptEnvironment gives this process the environment of a script, until it is told to go back. Other scripts look for
+// programs meanwhile, so what is the same in both stays untouched.
 func scriptEnvironment(ts *testscript.TestScript) (back func()) {
-	before := os.Environ()
+	before := map[string]string{}
 	set := func(name, value string) {
 		if value == "" {
 			ts.Check(os.Unsetenv(name))
@@ -302,24 +298,21 @@ func scriptEnvironment(ts *testscript.TestScript) (back func()) {
 		}
 		ts.Check(os.Setenv(name, value))
 	}
-	names, _ := ts.Value(variables{}).([]string)
-	for _, variable := range append(before, names...) {
-		name, _, _ := strings.Cut(variable, "=")
-		set(name, ts.Getenv(name))
+	for _, name := range ts.Value(variables{}).([]string) {
+		if value := ts.Getenv(name); value != os.Getenv(name) {
+			before[name] = os.Getenv(name)
+			set(name, value)
+		}
 	}
 	return func() {
-		for _, variable := range os.Environ() {
-			name, _, _ := strings.Cut(variable, "=")
-			ts.Check(os.Unsetenv(name))
-		}
-		for _, variable := range before {
-			name, value, _ := strings.Cut(variable, "=")
-			ts.Check(os.Setenv(name, value))
+		for name, value := range before {
+			set(name, value)
 		}
 	}
 }
 
-// variables is the key of those that a script may have in its environment, by their names or with values.
+// variables is the key of those that a script of refusals may have of its own. Other scripts have none: all that they
+// start is a process.
 type variables struct{}
 
 // exits runs rpcbench and demands the exit status.

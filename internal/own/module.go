@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/compare/builds"
-	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
@@ -71,7 +70,7 @@ func (maker Make) Run(ctx context.Context, m Messages, f *flag.FlagSet, folder f
 	}
 	cmd := exec.CommandContext(ctx, made.Program, append(args, f.Args()...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, stdout, stderr, time.Minute
-	cmd.Env = append(append(cmd.Environ(), builds.Here()...), report.Typed+"="+strings.Join(shell.AsTyped(), "\n"))
+	cmd.Env = append(append(cmd.Environ(), builds.Here()...), shell.ForMade())
 	err = builds.Run(cmd)
 	_ = os.Remove(out) // unless something is in it
 	var exit *exec.ExitError

@@ -29,10 +29,6 @@ import (
 // Release is of the files that this package writes and reads. Another number means other names or meanings.
 const Release = 3
 
-// Typed in the environment of a program is the command line that reports show in place of its own: an argument a line.
-// Somebody typed that line, and the program was started for it.
-const Typed = "RPCBENCH_TYPED"
-
 // Summary is what a run found. Durations are in nanoseconds, ratios are to the base. The 95 % intervals hold one by
 // one, not together. docs/summary.md has the names of summary.json.
 type Summary struct {

@@ -18,7 +18,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/plan"
-	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 )
 
@@ -31,7 +30,7 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 	clock.Spare = p.Spare()
 	here := environ.List() // a folder of results would be a change of the source
 	err := reach(ctx, p)
-	if err == nil && os.Getenv(report.Typed) == "" { // else a parent rpcbench made it for us
+	if err == nil {
 		out, err = shell.Folder("run", out)
 	}
 	if err != nil {

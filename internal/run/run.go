@@ -19,7 +19,6 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/plan"
-	"github.com/rpcbench/rpcbench/internal/report"
 	"github.com/rpcbench/rpcbench/internal/shell"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 )
@@ -247,9 +246,9 @@ func (o options) checkTime(p plan.Plan) error {
 	return nil
 }
 
-// checkOut checks the folder of -out. It may exist if a parent rpcbench made it for us: then report.Typed is set.
+// checkOut checks the folder of -out.
 func (o options) checkOut(plan.Plan) error {
-	if o.out == "" || os.Getenv(report.Typed) != "" {
+	if o.out == "" {
 		return nil
 	}
 	return shell.IsNew("run: -out", o.out)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/rpcbench/rpcbench/internal/report"
 )
 
 // Runs that begin in one minute, and name no folder, have one each. A folder that is named is not another one's.
@@ -46,6 +44,6 @@ func TestResultsNameNoFolders(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "mine")
 	os.Args = []string{out + "/rpcbench", "run", "-out", out, "-base=" + out, "-time=1s", "rawtcp"}
 	require.Equal(t, []string{"rpcbench", "run", "-out", "mine", "-base=mine", "-time=1s", "rawtcp"}, AsTyped())
-	t.Setenv(report.Typed, "rpcbench\nrun\n-proto\n"+out)
+	t.Setenv(typedEnv, "rpcbench\nrun\n-proto\n"+out)
 	require.Equal(t, []string{"rpcbench", "run", "-proto", "mine"}, AsTyped(), "for which this program was started")
 }
