@@ -164,7 +164,7 @@ func TestMethodsHaveABodyLimit(t *testing.T) {
 func TestBrokenMethods(t *testing.T) {
 	type method = rpcbench.Method[rpcbench.User, rpcbench.Response]
 	for why, change := range map[string]func(m *method){
-		"there are 0 requests":      func(m *method) { m.Requests, m.Replies = nil, nil },
+		"has no requests":           func(m *method) { m.Requests, m.Replies = nil, nil },
 		"there are 16 requests":     func(m *method) { m.Replies = m.Replies[1:] },
 		"has the key of an earlier": func(m *method) { m.Requests[3] = m.Requests[2] },
 		"has a Name, and Equal":     func(m *method) { m.Equal = nil },
