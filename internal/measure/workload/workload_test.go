@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -826,4 +827,34 @@ func TestCapOfAProxy(t *testing.T) {
 	require.Greater(t, o.Fixture.Accepted(), int64(1))
 	require.Zero(t, o.Beyond())
 	require.NoError(t, o.Close())
+}
+
+// Each field of a workload reaches another process, by itself and beside all others.
+func TestFieldsCrossProcesses(t *testing.T) {
+	var all workload.Workload
+	whole := reflect.ValueOf(&all).Elem()
+	crosses := func(w workload.Workload, why string) {
+		data, err := json.Marshal(w)
+		require.NoError(t, err)
+		var there workload.Workload
+		require.NoError(t, json.Unmarshal(data, &there))
+		require.Equal(t, w, there, "%s: %s", why, data)
+	}
+	for i := range whole.NumField() {
+		var alone workload.Workload
+		for _, f := range []reflect.Value{reflect.ValueOf(&alone).Elem().Field(i), whole.Field(i)} {
+			switch f.Kind() {
+			case reflect.Bool:
+				f.SetBool(true)
+			case reflect.String:
+				f.SetString(fmt.Sprint("value ", i))
+			case reflect.Float64:
+				f.SetFloat(1.5 + float64(i))
+			default:
+				f.SetInt(int64(3 + i))
+			}
+		}
+		crosses(alone, whole.Type().Field(i).Name)
+	}
+	crosses(all, "all fields")
 }
