@@ -323,11 +323,10 @@ func (a Answer) Wanting(plan Plan, f Figure) bool {
 		f.Verdict == Undecided && 0 < f.Reason.Times && f.Reason.Times < 4
 }
 
-// Enough tells whether a first look at so many processes as the plan says has decided the leading figure, with none
-// left out.
+// Enough tells whether a first look at so many processes as the plan says has decided the leading figure. With one that
+// is left out it has not: a verdict takes Fewest, and a plan's first look has no more.
 func (p Plan) Enough(a Answer, cpu bool) bool {
-	return p.First > 0 && a.Processes.Measured == p.First && a.Processes.LeftOut() == 0 && !a.Busy &&
-		a.Leading(cpu).Verdict != Undecided
+	return p.First > 0 && a.Processes.Measured == p.First && a.Leading(cpu).Verdict != Undecided
 }
 
 // needed is how many of the planned processes a verdict takes; of all, if none are planned.

@@ -108,7 +108,13 @@ func TestCampaignsFirstLook(t *testing.T) {
 				}
 				return r, nil
 			}
+			var first []time.Duration
+			all.Show = func(_ string, left time.Duration) { first = append(first, left) }
 			require.NoError(t, all.Run(t.Context()))
+			require.Equal(t, all.Takes(), first[0], "what is left at first")
+			if c.first > 0 {
+				require.Equal(t, all.Whole()*6/8, all.Takes())
+			}
 			if c.others > 0 && !one.Disturbed(one.Found[1]) {
 				t.Skip("this machine's cores can't be told from its quota")
 			}
@@ -118,6 +124,21 @@ func TestCampaignsFirstLook(t *testing.T) {
 			require.Equal(t, c.planned, a.Processes.Planned)
 		})
 	}
+}
+
+// What a first look has decided counts no longer where the rate is halved.
+func TestCampaignLightensWhatIsDecided(t *testing.T) {
+	all := between(1, "x", "y")
+	for _, one := range all.Comparisons {
+		one.Ordinary, one.Spec.Workload.Rate = true, 4000
+	}
+	all.Say = func(string) error { return nil }
+	decided := all.Comparisons[1]
+	decided.enough, decided.tried = true, 6
+	require.False(t, all.wants(decided))
+	require.NoError(t, all.lighten(all.Comparisons[0]))
+	require.True(t, all.wants(decided))
+	require.EqualValues(t, 2000, decided.Spec.Workload.Rate)
 }
 
 // A stack that hangs is named with its build, once, and has no second try. Where it's the base, all beside it at this

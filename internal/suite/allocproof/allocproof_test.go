@@ -124,6 +124,19 @@ func TestRoom(t *testing.T) {
 //go:noinline
 func clone(s string) string { return strings.Clone(s) }
 
+// TestWholeOfSizes: what one line allocates has a sample of each size, and those of 16 bytes are no others'.
+func TestWholeOfSizes(t *testing.T) {
+	noGC(t)
+	data := make([]byte, 64)
+	p := run(t, func() {
+		for i := range 4 {
+			runtime.KeepAlive(bytes.Clone(data[:16+i%2*48]))
+		}
+	})
+	require.EqualValues(t, 2*64, p.Whole("bytes")[Client])
+	require.EqualValues(t, 4, p.Objects("bytes")[Client])
+}
+
 // TestWhole: objects of 16 bytes may be blocks that others share.
 func TestWhole(t *testing.T) {
 	noGC(t)
