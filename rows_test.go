@@ -151,6 +151,7 @@ func TestFlags(t *testing.T) {
 			}
 			require.Equal(t, c.names, names)
 			last := rows[len(rows)-1]
+			require.Equal(t, 1, last.Iters, "-benchtime is as it was given")
 			sent, _ := last.Value("sent-B/op")
 			received, _ := last.Value("recv-B/op")
 			require.GreaterOrEqual(t, sent+received, c.least, out)
