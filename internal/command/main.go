@@ -19,6 +19,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/explain/calls"
 	"github.com/rpcbench/rpcbench/internal/idle"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/network"
 	"github.com/rpcbench/rpcbench/internal/own"
 	"github.com/rpcbench/rpcbench/internal/run"
 	"github.com/rpcbench/rpcbench/internal/shell"
@@ -76,6 +77,7 @@ func programOf(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Wor
 // jobs are what this program does as a child of itself or of another build.
 func jobs() map[string]child.Job {
 	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: versus.Measuring(),
+		child.Routes: network.Routing(), child.Networks: network.Trying(),
 		child.Counts: versus.Counting(), child.Profiles: calls.Profiling(), child.Holds: idle.Holding()}
 }
 

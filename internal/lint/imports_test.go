@@ -160,7 +160,7 @@ func TestLayout(t *testing.T) {
 		"shell": {"measure", "report"},
 		"own":   {"shell", "report", "compare/builds", "measure"},
 		"command": {"shell", "own", "run", "count", "idle", "explain", "report", "compare/versus", "measure/child",
-			"environ"},
+			"measure/network", "environ"},
 		"scaffold": {"own", "shell", "compare", "measure", "environ"},
 		"testkit":  {"measure", "verdict"},
 	}

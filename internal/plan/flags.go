@@ -111,6 +111,10 @@ func (c Choice) Check(p shell.Program) error {
 		return shell.Wrong("%s: -workloads names workloads, and other flags make one, %s: leave one of the two out",
 			c.command, made[0].Name)
 	}
+	if made := c.Made.Workloads; made != nil && made[0].Routed() && c.command != "run" {
+		return shell.Wrong("%s: -link %s loses packets, which rpcbench run measures: leave the loss out", c.command,
+			made[0].Link)
+	}
 	for _, name := range c.names {
 		if _, err := p.Workload(name); err != nil {
 			return shell.Wrong("%w", err)
@@ -177,8 +181,9 @@ func makers(f *flag.FlagSet) (read func() (Sweep, error)) {
 	f.BoolVar(&m.NewConn, "new-connections", false, "make a connection for each call")
 	f.BoolVar(&m.Stream, "stream", false, "make all calls on one stream, where a stack has streams")
 	f.BoolVar(&m.Headers, "headers", false, "send a token, a trace and a user agent with each call")
-	f.StringVar((*string)(&m.Link), "link", "", "emulated `network` that all connections of a stack share: 4g, or a\n"+
-		"round trip and a rate such as 40ms/10Mbps")
+	f.StringVar((*string)(&m.Link), "link", "", "`network` that all connections of a stack share: 4g, or a round trip\n"+
+		"and a rate such as 40ms/10Mbps, which are emulated. With a loss of packets, such as\n"+
+		"20ms/100Mbps/1%, it has a router and the kernel's TCP, and needs -apart")
 	f.Var(&m.gomaxprocs, "gomaxprocs", "`number` for each process, or a list: 1 measures CPU work alone, 0 uses all cores")
 	f.BoolVar(&m.Apart, "apart", false, "run the server in its own process; its CPU counts too")
 	return func() (Sweep, error) { return m.sweep(f) }

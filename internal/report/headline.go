@@ -29,7 +29,7 @@ func (s Summary) Sentences() (all []string) {
 
 // Service says where to go on from an answer about several callers: calls alone don't tell what they are of a service.
 func (s Summary) Service() []string {
-	several := func(a Answer) bool { return a.AtRate() || a.Many() }
+	several := func(a Answer) bool { return (a.AtRate() || a.Many()) && !a.routed() }
 	if s.Over != "" || s.Remote || len(s.Sentences()) == 0 || !slices.ContainsFunc(s.Answers, several) {
 		return nil
 	}
@@ -97,6 +97,12 @@ func (s Summary) said(stack string) string {
 		return fmt.Sprintf("At %s calls a second%s %s%s%s.", thousands(l.Answer.Rate), of, whose, l.occupies(base),
 			l.Answer.latency())
 	})
+	first(tailHeading, func(l Led) string {
+		if !l.Answer.byTail() {
+			return ""
+		}
+		return fmt.Sprintf("At %s calls a second over %s %s.", thousands(l.Answer.Rate), l.Answer.Link, l.tails(base))
+	})
 	first(rateHeading, func(l Led) string {
 		return fmt.Sprintf("With the machine full (%s) %s%s.", l.Answer.does(), l.serves(base), l.Answer.latency())
 	})
@@ -110,6 +116,9 @@ func (s Summary) said(stack string) string {
 				return text + "."
 			})
 		}
+	}
+	if said == nil && slices.ContainsFunc(all, Answer.byTail) {
+		return fmt.Sprintf("Whether %s's p99 latency is lower than %s's is undecided.", label, base)
 	}
 	if said == nil && slices.ContainsFunc(all, func(a Answer) bool { return a.Timed().Figure.Ratio > 0 }) {
 		return fmt.Sprintf("Whether %s takes less %s than %s is undecided.", label, s.whose(s.measure()), base)

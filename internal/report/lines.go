@@ -27,7 +27,9 @@ const (
 	cpuHeading    = "CPU per call, client and server"
 	clientHeading = "CPU per call, client alone"
 	waitHeading   = "Median latency"
+	nineHeading   = "p95 latency"
 	tailHeading   = "p99 latency"
+	lastHeading   = "p99.9 latency"
 	timeHeading   = "Time per call, one caller"
 	rateHeading   = "Calls per second, each caller calling again at once"
 	dataHeading   = "Data per second, each way"
@@ -40,6 +42,8 @@ const (
 func (s Summary) lines(detail bool) (all []line) {
 	headings := []string{s.cpu(), waitHeading, timeHeading}
 	switch {
+	case s.routed(): // where what is lost decides
+		headings = []string{tailHeading, rateHeading, dataHeading, waitHeading, nineHeading, lastHeading, timeHeading}
 	case detail:
 		headings = []string{s.cpu(), rateHeading, dataHeading, waitHeading, tailHeading, timeHeading}
 	case s.Over != "" || len(s.Answers) <= 2:
@@ -78,8 +82,16 @@ func (a Answer) line(heading string) line {
 		of(a.CPU, true)
 	case heading == waitHeading && (a.AtRate() || a.Many()):
 		waits(a.Percentiles.P50)
+	case heading == tailHeading && a.byTail():
+		f := a.Time
+		f.BaseNs = a.Percentiles.P99.BaseNs // a geometric mean, as the other percentiles are
+		of(f, false)
+	case heading == nineHeading && (a.AtRate() || a.Many()):
+		waits(a.Percentiles.P95)
 	case heading == tailHeading && (a.AtRate() || a.Many()):
 		waits(a.Percentiles.P99)
+	case heading == lastHeading && (a.AtRate() || a.Many()):
+		waits(a.Percentiles.P999)
 	case heading == timeHeading && !a.AtRate() && !a.Many():
 		of(a.Time, false)
 	case heading == rateHeading && a.Many() && a.Time.Ratio > 0:
@@ -354,6 +366,7 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	if detail {
 		more = append(more, s.Floors(), s.Latencies(), s.Loads(), s.Counts())
 	}
+	more = append(more, s.Senders())
 	more = slices.DeleteFunc(more, func(t *table.Table) bool { return t == nil })
 	for _, t := range more {
 		fmt.Fprintln(w)
@@ -364,7 +377,7 @@ func (s Summary) Text(w io.Writer, width int, colour, detail bool) error {
 	if len(more) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, l := range slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares(), s.Service()) {
+	for _, l := range slices.Concat(s.Builds(), s.Unmeasured(), s.Sentences(), s.Shares(), s.Service(), s.Networks()) {
 		if _, err := io.WriteString(w, table.Wrap(l, width)); err != nil {
 			return err
 		}

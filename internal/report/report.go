@@ -66,13 +66,15 @@ type Answer struct {
 	Value      string `json:"value,omitempty"`         // in a sweep: a number, or Saturated
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Stack      string `json:"stack"`
-	Leads      string `json:"leads"` // ByTime or ByCPU: the figure that the question asks for
+	Leads      string `json:"leads"` // ByTime, ByCPU or ByTail: the figure that the question asks for
 
 	Wired
 	verdict.Answer
 
 	BaseFacts *Counts `json:"base_counts,omitempty"`
 	Facts     *Counts `json:"stack_counts,omitempty"`
+
+	Network *Network `json:"network,omitempty"` // that calls crossed, with a router
 
 	OtherJSON string `json:"other_json,omitempty"` // how the stack's JSON differs from the base's
 }
@@ -112,10 +114,12 @@ type Counts struct {
 	Handled          float64 `json:"handled,omitzero"` // by the server, of a call; 0 if it doesn't count
 }
 
-// The values of Leads: what somebody waits for, and what calls cost.
+// The values of Leads: what somebody waits for, what calls cost, and over a network with a router at a planned rate the
+// 99th percentile of latencies.
 const (
 	ByTime = "time"
 	ByCPU  = "cpu"
+	ByTail = "p99"
 )
 
 // Fails says why an answer has too few processes.

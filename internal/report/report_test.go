@@ -799,3 +799,57 @@ func borne(t *testing.T, s Summary) int {
 	}
 	return len(said)
 }
+
+// Over a network with a router the 99th percentile leads, and the page says of what the network was made.
+func TestNetwork(t *testing.T) {
+	lossy := func(f verdict.Figure) Summary {
+		s, a := found(), found().Answers[2]
+		a.Does, a.Wired = "500 calls a second, over 20ms/100Mbps/1%", Wired{Callers: 100, Rate: 500, Apart: true,
+			Link: "20ms/100Mbps/1%"}
+		a.BaseLoad.Completed, a.StackLoad.Completed = 1, 1
+		a.Time, a.CPU, a.Others = f, verdict.Figure{}, 0
+		a.Network = &Network{Settings: "tcp_rto_min_us=200000", Base: TCP{2300, 31, 0, 24, 2},
+			Stack: TCP{1400, 22, 19, 0, 0}, Router: Router{Packets: 120_000, Lost: 1200, Full: 3, Cores: 0.05, LateNs: 90_000}}
+		s.Answers = []Answer{a}
+		return s
+	}
+	const at = "At 500 calls a second over 20ms/100Mbps/1% "
+	less := verdict.Figure{Verdict: verdict.Less, Ratio: 0.2, Lo: 0.18, Hi: 0.23, BaseNs: 255e6}
+	more, most, same, open := less, less, less, less
+	more.Verdict, more.Ratio, more.Lo, more.Hi = verdict.More, 1.5, 1.4, 1.6
+	most.Verdict, most.Ratio, most.Lo, most.Hi = verdict.More, 4, 3.5, 4.6
+	same.Verdict, same.Ratio, same.Lo, same.Hi = verdict.Same, 1, 0.99, 1.01
+	open.Verdict = verdict.Undecided
+	for _, c := range []struct {
+		why  string
+		f    verdict.Figure
+		want string
+	}{
+		{"lower", less, at + "gRPC's p99 latency is 80% lower than JSON's (77–82%)."},
+		{"higher", more, at + "gRPC's p99 latency is 50% higher than JSON's (40–60%)."},
+		{"many times", most, at + "gRPC's p99 latency is 4.00 times JSON's (3.50–4.60)."},
+		{"the same", same, at + "gRPC's p99 latency is that of JSON."},
+		{"undecided", open, "Whether gRPC's p99 latency is lower than JSON's is undecided."},
+	} {
+		t.Run(c.why, func(t *testing.T) { require.Equal(t, []string{c.want}, lossy(c.f).Sentences()) })
+	}
+	s := lossy(less)
+	lines := s.lines(false)
+	require.Equal(t, tailHeading, lines[0].heading)
+	require.Equal(t, span(2000*1000), lines[0].base, "the geometric mean, as other percentiles have")
+	require.NotContains(t, s.Results(true).Markdown(), cpuHeading)
+	for _, to := range []func(io.Writer) error{s.HTML, s.Markdown,
+		func(w io.Writer) error { return s.Text(w, 100, false, false) }} {
+		var page strings.Builder
+		require.NoError(t, to(&page))
+		for _, says := range []string{"two namespaces with a router", "tcp_rto_min_us=200000", "0.05 of a core",
+			"loss probes", "24.0"} {
+			require.Contains(t, strings.Join(strings.Fields(page.String()), " "), says)
+		}
+	}
+	emulated := found()
+	emulated.Answers[0].Link = "40ms/10Mbps"
+	var page strings.Builder
+	require.NoError(t, emulated.Markdown(&page))
+	require.Contains(t, page.String(), "40ms/10Mbps is emulated")
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/tcp"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/shell"
@@ -29,7 +30,7 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 	defer clock.End()
 	clock.Spare = p.Spare()
 	here := environ.List() // a folder of results would be a change of the source
-	err := reach(ctx, p)
+	settings, err := reach(ctx, p)
 	if err == nil {
 		out, err = shell.Folder("run", out)
 	}
@@ -54,7 +55,7 @@ func answer(ctx context.Context, p plan.Plan, o options, stdout, stderr io.Write
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(out))
 	}
-	f, err := measure(ctx, p, l, out, clock)
+	f, err := measure(ctx, p, l, out, settings, clock)
 	s, page := f.summary(p), filepath.Join(out, "report.html")
 	raw, failed := os.ReadFile(filepath.Join(out, rawFile))
 	switch s.Raw = string(raw); {
@@ -108,9 +109,9 @@ const (
 
 // measure looks for the rates, measures, counts and describes. It keeps each process in bench.txt, and the summary so
 // far, so that a run can be reported however it ends. With an error comes what was found before it.
-func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, clock *shell.Clock) (f findings,
-	err error) {
-	f.linked = l
+func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, settings tcp.Settings,
+	clock *shell.Clock) (f findings, err error) {
+	f.linked, f.settings = l, settings
 	if f.rates, f.warnings, err = lookForRates(ctx, p, l, clock.Part()); err != nil {
 		return f, err
 	}
@@ -126,6 +127,7 @@ func measure(ctx context.Context, p plan.Plan, l plan.Programs, out string, cloc
 	f.comparisons, f.otherJSON = all.Comparisons, otherJSON(ctx, p, 20*time.Second)
 	all.Show = clock.Part()
 	all.Kept = func(one *versus.Comparison, r timing.Record) error {
+		f.cross(one, r)
 		return errors.Join(keep(raw, one, r), f.summary(p).Save(out))
 	}
 	all.Hung = func(what, goroutines string) error {

@@ -334,6 +334,9 @@ func layersOf(ctx context.Context, p plan.Plan, show shell.Show) (string, error)
 	}
 	single := func(w workload.Planned) bool { return !w.Windowed() }
 	w := all[max(0, slices.IndexFunc(all, single))].Workload
+	if w.Routed() { // where the time of the calls themselves goes
+		w.Link = ""
+	}
 	found, err := calls.Explain(ctx, calls.Rounds{Arms: two.Stacks(), Workload: w, Procs: 1}, explained(p.Time), show)
 	if err != nil {
 		return "", err

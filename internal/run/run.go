@@ -147,6 +147,9 @@ func (o options) plan() plan.Plan {
 			p.Time = 8 * time.Second
 		}
 	}
+	if _, is := routed(p); is && !o.typed["time"] {
+		p.Time = overRouter
+	}
 	if p.Layouts == 0 && !o.typed["processes"] { // each link has a process
 		p.First = verdict.Fewest
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rpcbench/rpcbench"
+	"github.com/rpcbench/rpcbench/internal/measure/tcp"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/plan"
 )
@@ -44,16 +45,17 @@ func reachable(all []workload.Planned, made bool) (there []workload.Planned, lef
 	return there, left
 }
 
-// reach calls each server once: a run would take minutes to say that one is missing.
-func reach(ctx context.Context, p plan.Plan) error {
+// reach calls each server once, and tries the network: a run would take minutes to say that one is missing. It returns
+// the settings of the network's TCP.
+func reach(ctx context.Context, p plan.Plan) (tcp.Settings, error) {
 	for _, s := range p.Stacks {
 		if addr := p.Servers[s.Name]; addr != "" {
 			f, err := rpcbench.Start(ctx, s, rpcbench.Config{Remote: addr})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			_ = f.Close() // of the client alone
 		}
 	}
-	return nil
+	return tryNetwork(ctx, p)
 }

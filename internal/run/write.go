@@ -11,6 +11,7 @@ import (
 
 	"github.com/rpcbench/rpcbench/internal/compare/versus"
 	"github.com/rpcbench/rpcbench/internal/environ"
+	"github.com/rpcbench/rpcbench/internal/measure/tcp"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/plan"
@@ -36,6 +37,10 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 	if n := cmp.Or(one.Spec.Procs, environ.Procs()); n > 1 {
 		procs = fmt.Sprintf("-%d", n)
 	}
+	routed := one.Spec.Workload.Routed()
+	if routed { // whose router has a part of CPU
+		p.CPU, p.CPUNs, p.ServerNs = verdict.Ratios{}, [3]float64{}, [3]float64{}
+	}
 	named := func(stack string) string { return strings.ReplaceAll(stack, "/", ":") } // a slash would begin a key
 	if one.Halved() {                                                                 // rows of the whole rate stand above
 		procs = fmt.Sprintf("/rate=%v", one.Spec.Workload.Rate) + procs
@@ -53,8 +58,11 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 		for _, block := range r.Blocks {
 			ops += block[arm].Ops
 		}
-		fmt.Fprintf(&lines, "BenchmarkRun/workload=%s/against=%s/stack=%s%s\t%d\t%.0f ns/op\t%.0f cpu-ns/op",
-			one.Spec.Workload.Name, named(arms[2]), named(name), procs, ops, p.Ns[arm], p.CPUNs[arm])
+		fmt.Fprintf(&lines, "BenchmarkRun/workload=%s/against=%s/stack=%s%s\t%d\t%.0f ns/op",
+			one.Spec.Workload.Name, named(arms[2]), named(name), procs, ops, p.Ns[arm])
+		if !routed {
+			fmt.Fprintf(&lines, "\t%.0f cpu-ns/op", p.CPUNs[arm])
+		}
 		for _, metric := range []struct {
 			value float64
 			unit  string
@@ -68,6 +76,9 @@ func keep(w io.Writer, one *versus.Comparison, r timing.Record) error {
 			{100 * p.Loads[arm].Idle, "idle-%"}, {p.Loads[arm].Switches, "switches/op"},
 			{100 * p.Loads[arm].Completed, "completed-%"}, {100 * p.Loads[arm].Skipped, "skipped-%"},
 			{p.Loads[arm].LateNs, "late-ns"}, {disturbed, "disturbed"},
+			{per(r, arm, func(c tcp.Counters) int64 { return c.Again }), "resent/op"},
+			{per(r, arm, func(c tcp.Counters) int64 { return c.Probes }), "probes/op"},
+			{per(r, arm, func(c tcp.Counters) int64 { return c.Timeouts }), "timeouts/op"},
 		} {
 			if metric.value > 0 {
 				fmt.Fprintf(&lines, "\t%.6g %s", metric.value, metric.unit)
@@ -93,6 +104,8 @@ type findings struct {
 	otherJSON   map[string]string // how that of a stack differs from the base's
 	skipped     []string          // workloads that can't be measured, a line for each reason
 	hung        bool              // a stack, so that there is a file of goroutines
+	settings    tcp.Settings      // of a network with a router
+	crossed     map[*versus.Comparison]*crossed
 }
 
 // summary is what was found of a plan. What can't be done has no answer.
@@ -114,7 +127,7 @@ func (f findings) summary(p plan.Plan) report.Summary {
 		w, contestant := one.Spec.Workload, one.Spec.Arms[2]
 		a := report.Answer{Workload: w.Name, Does: w.Title, Stack: contestant, Wired: plan.Wired(one), Leads: report.ByTime,
 			GOMAXPROCS: cmp.Or(w.Procs, environ.Procs()), Answer: one.Answer(p.Rule()),
-			OtherJSON: f.otherJSON[contestant]}
+			OtherJSON: f.otherJSON[contestant], Network: f.crossed[one].of(f.settings)}
 		if one.Left != "" && !one.Cant {
 			a.Fails(one.Left)
 		}
@@ -126,7 +139,10 @@ func (f findings) summary(p plan.Plan) report.Summary {
 			}
 		}
 		miscounted += a.Processes.Miscounted
-		if a.ByCPU(p.AsksCPU(w)) {
+		switch {
+		case w.Routed() && w.Rate > 0:
+			a.Leads = report.ByTail
+		case a.ByCPU(p.AsksCPU(w)):
 			a.Leads = report.ByCPU
 		}
 		s.Answers, told = append(s.Answers, a), told || a.Others > verdict.BusyMachine

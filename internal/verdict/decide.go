@@ -17,7 +17,32 @@ type quantity struct {
 var (
 	ofTime = quantity{func(p Process) [3]float64 { return p.Ns }, func(p Process) Ratios { return p.Time }}
 	ofCPU  = quantity{func(p Process) [3]float64 { return p.CPUNs }, func(p Process) Ratios { return p.CPU }}
+	ofTail = quantity{Process.tails, Process.tail}
 )
+
+// tails are the 99th percentiles of a process.
+func (p Process) tails() (all [3]float64) {
+	for arm, l := range p.Latencies {
+		all[arm] = l.P99
+	}
+	return all
+}
+
+// tail has their ratios.
+func (p Process) tail() (r Ratios) {
+	base, again, own := p.Latencies[0].P99, p.Latencies[1].P99, p.Latencies[2].P99
+	r.Copy, r.Ratio = again/base, own/base
+	if p.Time.ToCopy > 0 {
+		r.ToCopy = own / again
+	}
+	return r
+}
+
+// told tells whether all processes know the 99th percentile of each arm.
+func (p Process) told() bool {
+	tails := p.tails()
+	return slices.Min(tails[:]) > 0
+}
 
 // Decide makes the answer of a comparison from its processes, in the order in which they ran.
 func Decide(plan Plan, processes []Process) Answer {
@@ -35,18 +60,29 @@ func Decide(plan Plan, processes []Process) Answer {
 		a.Processes.OneCore = len(processes) - len(kept)
 	}
 	a.means(kept)
+	for _, m := range []*Means{&a.BaseMeans, &a.StackMeans} {
+		if plan.Routed { // the router's part is in it
+			m.CPUNs, m.ServerCPUNs = 0, 0
+		}
+	}
 	if !plan.NeedsCores {
 		a.Others = 0 // one core was enough, and others may have the rest
 	}
 	fails := a.fails(plan, len(processes))
 	silent := func(p Process) bool { return p.CPU.Ratio == 0 }
+	if plan.AtRate && plan.Routed {
+		if a.Percentiles = ofTail.percentiles(kept); !slices.ContainsFunc(kept, func(p Process) bool { return !p.told() }) {
+			a.Time = ofTail.figure(plan, kept, fails)
+		}
+		return a
+	}
 	if plan.AtRate {
 		a.CPU, a.Percentiles = ofCPU.figure(plan, kept, fails), ofCPU.percentiles(kept)
 		return a
 	}
 	a.Processes.NoSecond = without
 	a.Time, a.Percentiles = ofTime.figure(plan, kept, fails), ofTime.percentiles(kept)
-	if plan.NeedsCores && !slices.ContainsFunc(kept, silent) {
+	if plan.NeedsCores && !plan.Routed && !slices.ContainsFunc(kept, silent) {
 		a.CPU = ofCPU.figure(plan, kept, fails)
 	}
 	return a

@@ -581,3 +581,45 @@ func (p *Process) at(completed float64, most int64) {
 		p.Loads[arm].Completed, p.Most[arm] = completed, most
 	}
 }
+
+// Over a network with a router CPU decides nothing, and at a rate the 99th percentile does.
+func TestRouted(t *testing.T) {
+	all := func(base, again, own float64) (all []Process) {
+		for i, r := range spread(6, 1, 0.02) {
+			p := Process{Ns: [3]float64{2e6, 2e6, 2e6}, CPUNs: [3]float64{1000, 1000, 3000}, ServerNs: [3]float64{9, 9, 9},
+				Time: Ratios{1, 1, 1}, CPU: Ratios{1, 3, 3}, Others: 0.01,
+				Loads: [3]Load{{Completed: 1}, {Completed: 1}, {Completed: 1}}}
+			for arm, ns := range []float64{base, again, own * r} {
+				p.Latencies[arm] = Latency{P50: 1e6, P95: 2e6, P99: ns * (1 + float64(i)/1000)}
+			}
+			all = append(all, p)
+		}
+		return all
+	}
+	rate := Plan{Processes: 6, NeedsCores: true, Apart: true, AtRate: true, Routed: true, Callers: 100}
+	saturated := rate
+	saturated.AtRate, saturated.Callers = false, 0
+	for _, c := range []struct {
+		why     string
+		plan    Plan
+		all     []Process
+		verdict Verdict
+		ratio   float64
+	}{
+		{"a tail that is a fifth", rate, all(250e6, 250e6, 50e6), Less, 0.2},
+		{"one that is twice as long", rate, all(25e6, 25e6, 50e6), More, 2},
+		{"to the base and its copy alike", rate, all(40e6, 90e6, 15e6), Less, 0.25},
+		{"a copy that differs as much leaves it open", rate, all(250e6, 60e6, 60e6), Undecided, 0.49},
+		{"without one there is no verdict", rate, all(0, 0, 0), "", 0},
+		{"of callers who call again at once time decides", saturated, all(250e6, 250e6, 50e6), Same, 1},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			a := Decide(c.plan, c.all)
+			require.Equal(t, c.verdict, a.Time.Verdict, "%+v", a.Time.Reason)
+			require.InDelta(t, c.ratio, a.Time.Ratio, 0.01)
+			require.Zero(t, a.CPU)
+			require.Zero(t, a.BaseMeans.CPUNs+a.StackMeans.CPUNs+a.BaseMeans.ServerCPUNs)
+			require.Equal(t, a.Time, a.Leading(true))
+		})
+	}
+}

@@ -56,6 +56,7 @@ type Plan struct {
 	Callers    int  // how many call at a time; 0 asks nothing of the calls under way
 	AtRate     bool // calls are planned, so CPU decides, and time is that of the plan
 	Chosen     bool // the run chose the rate
+	Routed     bool // calls cross a network with a router, which takes CPU: that decides nothing, and at a rate p99 does
 
 	Margin float64 // of Same; 0 is the constant of that name
 }
@@ -115,11 +116,11 @@ type Answer struct {
 	Unchecked []Unchecked `json:"unchecked,omitempty"`
 
 	// Time is of what a call takes. At a planned rate it is missing: that time is the plan's, the same for both, and the
-	// only verdict is of CPU.
+	// only verdict is of CPU. Over a network with a router it is then the 99th percentile of latencies.
 	Time Figure `json:"time,omitzero"`
 
 	// CPU is of the CPU time of a call, of client and server. It is missing where one core does all, since time is then
-	// CPU time, and where a process does not tell.
+	// CPU time, where a process does not tell, and over a network with a router.
 	CPU Figure `json:"cpu,omitzero"`
 
 	BaseMeans   Means       `json:"base_means,omitzero"`

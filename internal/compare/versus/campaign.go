@@ -62,6 +62,7 @@ func (c *Comparison) Disturbed(p verdict.Process) bool { return c.plan(verdict.P
 func (c *Comparison) plan(plan verdict.Plan) verdict.Plan {
 	plan.NeedsCores = cmp.Or(c.Spec.Procs, environ.Procs()) > 1 || c.Spec.Workload.Apart
 	plan.OneCaller, plan.Apart = c.Spec.Workload.TellsCores() && c.Spec.Servers == nil, c.Spec.Workload.Apart
+	plan.Routed = c.Spec.Workload.Routed()
 	plan.Callers, plan.AtRate, plan.Chosen = c.Spec.Workload.AtOnce(), c.Spec.Workload.Rate > 0, c.Ordinary
 	// A server on this machine counts among other programs. Where this process may use some CPUs only, or some of their
 	// time, what others used is of all.

@@ -13,6 +13,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/arms"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/network"
+	"github.com/rpcbench/rpcbench/internal/measure/tcp"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -23,7 +25,8 @@ type Spec struct {
 	Workload workload.Workload `json:"workload"`
 	Slice    time.Duration     `json:"slice"`
 	Seed     uint64            `json:"seed"`
-	Servers  map[string]string `json:"servers,omitempty"` // host:port by stack, of servers that run already
+	Servers  map[string]string `json:"servers,omitempty"`  // host:port by stack, of servers that run already
+	Settings tcp.Settings      `json:"settings,omitempty"` // of the TCP of a workload whose link is routed
 
 	Procs  int               `json:"-"` // GOMAXPROCS; 0 is the default
 	Blocks int               `json:"-"`
@@ -33,21 +36,41 @@ type Spec struct {
 // Measuring is the job of a child that measures a Spec, a block for each line. Its answers are blocks, as records.
 func Measuring() child.Job { return child.NewJob(measure) }
 
-func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte, reply func(any) error) error {
+func measure(ctx context.Context, stacks child.Stacks, spec Spec, lines <-chan []byte,
+	reply func(any) error) (err error) {
 	all, err := stacks.Named(spec.Arms)
 	if err != nil {
 		return err
 	}
-	g, err := arms.Open(ctx, arms.Spec{Workload: spec.Workload, Slice: spec.Slice, Seed: spec.Seed,
+	between, err := spec.network(ctx)
+	if err != nil {
+		return err
+	}
+	if between != nil {
+		defer func() { err = cmp.Or(err, between.Close()) }()
+	}
+	g, err := arms.Open(ctx, arms.Spec{Workload: spec.Workload, Slice: spec.Slice, Seed: spec.Seed, Network: between,
 		Servers: spec.Servers, Hangs: func(hang *child.Hang) { _ = reply(hang) }}, all...)
 	for err == nil && <-lines != nil {
+		var r timing.Record
 		if err = g.Block(ctx); err == nil {
-			r := g.Record()
+			r, err = g.Routed(g.Record())
+		}
+		if err == nil {
 			r.Blocks = r.Blocks[len(r.Blocks)-1:]
 			err = reply(r)
 		}
 	}
 	return cmp.Or(err, g.Close())
+}
+
+// network makes the network that calls cross, where they do. This process is in a namespace of its own then.
+func (s Spec) network(ctx context.Context) (*network.Network, error) {
+	link, _ := s.Workload.Linked()
+	if !link.Routed {
+		return nil, nil
+	}
+	return network.Make(ctx, network.Spec{Link: link, Seed: s.Seed, Settings: s.Settings})
 }
 
 // Program is a program whose children measure and count.
@@ -78,7 +101,12 @@ func stacks(arms []string) (names []string) {
 // measure starts a child that measures spec.
 func (p Program) measure(ctx context.Context, spec Spec) (*child.Process, error) {
 	spec.Arms = stacks(spec.Arms)
-	return p.start(ctx, child.Command{Does: child.Measures, Procs: spec.Procs, Asked: spec, Files: spec.Workload.Unix})
+	c := child.Command{Does: child.Measures, Procs: spec.Procs, Files: spec.Workload.Unix, Alone: spec.Workload.Routed()}
+	if c.Alone {
+		spec.Settings = tcp.Present()
+	}
+	c.Asked = spec
+	return p.start(ctx, c)
 }
 
 func (p Program) start(ctx context.Context, c child.Command) (*child.Process, error) {
@@ -129,7 +157,7 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 	for range spec.Blocks {
 		block := make([]timing.Slice, len(children))
 		next := timing.Record{Arms: spec.Arms, Length: 2 * spec.Slice, Seed: spec.Seed,
-			Latencies: make([]timing.Latency, len(children))}
+			Latencies: make([]timing.Latency, len(children)), TCP: make([]tcp.Counters, len(children))}
 		for turn, i := range random.Perm(len(children)) {
 			var own timing.Record
 			if err := children[i].Ask("", &own); err != nil {
@@ -143,6 +171,7 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 				break
 			}
 			next.Latencies[i] = joined(own.Latencies)
+			routed(&next, i, own)
 			sum := &block[i]
 			sum.Turn = turn
 			for _, s := range own.Blocks[0] {
@@ -153,6 +182,21 @@ func inTurn(ctx context.Context, spec Spec, programs ...Program) (record timing.
 		record = next
 	}
 	return record, nil
+}
+
+// routed gives a record of several processes what the network of one of them did for its arm.
+func routed(all *timing.Record, arm int, own timing.Record) {
+	if own.Router == nil {
+		all.TCP = nil
+		return
+	}
+	for _, c := range own.TCP {
+		all.TCP[arm].Add(c)
+	}
+	if all.Router == nil {
+		all.Router = new(tcp.Router)
+	}
+	all.Router.Add(*own.Router)
 }
 
 // ofArm gives the hang of a child its arm: that of the child where each has one, and else the first of the stack.

@@ -21,6 +21,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
 	"github.com/rpcbench/rpcbench/internal/measure/loop"
+	"github.com/rpcbench/rpcbench/internal/measure/network"
+	"github.com/rpcbench/rpcbench/internal/measure/tcp"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 )
@@ -54,6 +56,7 @@ type Spec struct {
 	Slice    time.Duration // its length
 	Seed     uint64
 	Servers  map[string]string // host:port by stack, of servers that run already
+	Network  *network.Network  // of a workload whose link is routed
 
 	// Hangs is told of a stack that doesn't even return when its fixtures are closed. Neither does the group then.
 	Hangs func(*child.Hang)
@@ -76,6 +79,7 @@ type Arm struct {
 	alone    *loop.OneCaller               // the loop of open, if that is one caller's
 	calls    int64                         // made so far, by fixtures that are closed
 	late     int64                         // Late before the first call
+	tcp      tcp.Counters                  // of its windows, over a network
 }
 
 // call makes the next call of a single caller.
@@ -149,8 +153,37 @@ func (a *Arm) window(ctx context.Context, edge func(open bool)) (calls int, wall
 	runtime.GC() // what starting left is not the callers', nor is what the arm before left
 	lead, length := a.workload.Window(a.took)
 	lead += time.Duration(a.phase * float64(a.setup.Spread))
-	wall, err = a.open.Load().Loop.During(ctx, lead, length, edge)
+	var counting error
+	wall, err = a.open.Load().Loop.During(ctx, lead, length, func(open bool) {
+		edge(open)
+		counting = cmp.Or(counting, a.counts(open))
+	})
+	err = cmp.Or(err, counting)
 	return int(a.setup.Figures.Latency.Count() - before), wall, cmp.Or(err, a.close())
+}
+
+// counts counts what TCP does in a window, which opens or closes.
+func (a *Arm) counts(open bool) error {
+	if a.setup.Network == nil {
+		return nil
+	}
+	c, err := a.setup.Network.Counters()
+	if open {
+		a.tcp.Sub(c)
+	} else {
+		a.tcp.Add(c)
+	}
+	return err
+}
+
+// used is the CPU time of the arm's server so far, and of the router that is between it and its client.
+func (a *Arm) used() (time.Duration, bool) {
+	used, told := a.server.Load().Used()
+	if a.setup.Network != nil {
+		routed, known := a.setup.Network.Used()
+		used, told = used+routed, told && known
+	}
+	return used, told
 }
 
 // close reports connections that the arm should not have needed. As many more are allowed as goroutines were late:
@@ -190,6 +223,7 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 	for _, stack := range stacks {
 		arm := &Arm{Name: stack.Name, stack: stack, workload: w, hang: g.hang}
 		arm.setup.Remote, arm.setup.Figures = spec.Servers[arm.Name], loop.NewFigures(true)
+		arm.setup.Network = spec.Network
 		if w.Rate > 0 {
 			lead, length := w.Window(0)
 			arm.setup.Starts = int(2 * w.Rate * (lead + length).Seconds()) // twice as many as the window needs, about
@@ -205,7 +239,7 @@ func Open(ctx context.Context, spec Spec, stacks ...rpcbench.Stack) (*Group, err
 			op = timing.Arm{Name: arm.Name, Window: arm.window, Switches: arm.switches}
 		}
 		if w.Apart && arm.setup.Remote == "" {
-			op.Server = func() (time.Duration, bool) { return arm.server.Load().Used() }
+			op.Server = arm.used
 		}
 		ops = append(ops, op)
 	}
@@ -309,6 +343,19 @@ func (g *Group) Record() timing.Record {
 		r.Latencies = append(r.Latencies, l)
 	}
 	return r
+}
+
+// Routed adds to a record what the network did so far, if there is one.
+func (g *Group) Routed(r timing.Record) (timing.Record, error) {
+	if g.spec.Network == nil {
+		return r, nil
+	}
+	for _, arm := range g.Arms {
+		r.TCP = append(r.TCP, arm.tcp)
+	}
+	router, err := g.spec.Network.Router()
+	r.Router = &router
+	return r, err
 }
 
 // Close closes the fixtures, the newest first, and returns the first error.

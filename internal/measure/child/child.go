@@ -51,7 +51,8 @@ func ServerOnly(ctx context.Context, stack rpcbench.Stack, config rpcbench.Confi
 type service struct {
 	Stack  string        `json:"stack"`
 	TLS    bool          `json:"tls"`
-	Socket string        `json:"socket"` // its path; "" is TCP
+	Socket string        `json:"socket"`        // its path; "" is TCP
+	Addr   string        `json:"addr,omitzero"` // of TCP; "" is any port of loopback
 	Wait   time.Duration `json:"wait,omitzero"`
 	Counts bool          `json:"counts,omitzero"` // writes and reads
 }
@@ -64,7 +65,8 @@ func serve(ctx context.Context, stacks Stacks, asked service, lines <-chan []byt
 	if err != nil {
 		return err
 	}
-	config := rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: asked.Socket, Wait: asked.Wait}
+	config := rpcbench.Config{TLS: asked.TLS, Unix: asked.Socket != "", Addr: cmp.Or(asked.Socket, asked.Addr),
+		Wait: asked.Wait}
 	var wired tap.Counter
 	if asked.Counts {
 		config.WrapServer = wired.Wrap
@@ -106,7 +108,7 @@ type Server struct {
 func Start(ctx context.Context, stack rpcbench.Stack, config rpcbench.Config, counts bool) (*Server, error) {
 	name, _ := crossed.Server(stack)
 	s, asked := &Server{}, service{Stack: name, TLS: config.TLS,
-		Wait: config.Wait, Counts: counts}
+		Addr: config.Addr, Wait: config.Wait, Counts: counts}
 	if config.Unix { // in a folder of this process, which outlives a child that is killed
 		folder, err := os.MkdirTemp("", "rpcbench")
 		if err != nil {

@@ -40,7 +40,9 @@ const (
 	Measures = "measure"
 	Counts   = "count"
 	Profiles = "profile"
-	Holds    = "hold" // connections or streams, at rest
+	Holds    = "hold"    // connections or streams, at rest
+	Routes   = "route"   // between two network namespaces
+	Networks = "network" // tries to make a network
 )
 
 const limit = 15 * time.Second // to begin, and for the end; rpcbench.Start and Fixture.Close take less
@@ -54,6 +56,11 @@ type Command struct {
 	Files bool          // it has a temporary folder of its own, which goes even if the child is killed
 	Asked any           // its first line, as JSON
 	Limit time.Duration // for a reply
+
+	// Alone starts it in a network namespace of its own, with rights there and no way to any other network. Linux alone
+	// has them. It then knows no HTTP proxy.
+	Alone bool
+	Gets  []*os.File // it has them as its files from 3 on
 }
 
 // Process is a child of this process. One goroutine at a time.
@@ -90,7 +97,11 @@ func (c Command) Start(ctx context.Context) (*Process, error) {
 		p.folder, err = os.MkdirTemp("", "rpcbench-")
 		p.cmd.Env = append(p.cmd.Env, "TMPDIR="+p.folder, "TMP="+p.folder) // TMP is Windows'
 	}
-	p.cmd.Env = append(p.cmd.Env, c.Env...)
+	p.cmd.Env, p.cmd.ExtraFiles = append(p.cmd.Env, c.Env...), c.Gets
+	if c.Alone {
+		p.cmd.Env = slices.DeleteFunc(p.cmd.Env, ofProxy)
+		err = cmp.Or(err, isolate(p.cmd))
+	}
 	p.cmd.Stderr, p.cmd.WaitDelay = &p.stderr, limit
 	in, inErr := p.cmd.StdinPipe()
 	out, outErr := p.cmd.StdoutPipe()
@@ -115,6 +126,15 @@ func (c Command) Start(ctx context.Context) (*Process, error) {
 	_ = json.NewEncoder(in).Encode(c.Asked) // if the child has died, its end says so
 	return p, nil
 }
+
+// ofProxy tells variables that send calls to a proxy: HTTP_PROXY, https_proxy and their like.
+func ofProxy(variable string) bool {
+	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
+	return strings.HasSuffix(name, "_PROXY")
+}
+
+// Pid is the process's number.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // greet reads the number of the child's protocol.
 func (p *Process) greet() error {

@@ -182,7 +182,7 @@ func (c *callers) caller(i, warm int, warmed func()) {
 			}
 		}
 		one := &batch[filled]
-		one.late, one.skipped = now-due, now-due > tooLate
+		one.late, one.skipped = now-due, now-due > tooLate && !c.spec.Patient
 		if !one.skipped {
 			if c.begun.Add(1) > c.limit.Load() {
 				c.begun.Add(-1)

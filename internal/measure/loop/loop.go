@@ -88,6 +88,8 @@ type Spec struct {
 	// calls wait equally long would else go on replying all at once.
 	Spread time.Duration
 	Seed   uint64 // of these moments
+
+	Patient bool // no planned start is skipped, however late
 }
 
 // New makes a loop. It is an [*OneCaller] if there is one caller and no plan.

@@ -223,6 +223,28 @@ func TestPlannedStarts(t *testing.T) {
 	})
 }
 
+// Where a stall of the network is what is measured, no start is skipped.
+func TestPatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		call := func(context.Context) error {
+			if first {
+				first = false
+				return taking(200 * ms)()
+			}
+			return nil
+		}
+		figures := NewFigures(true)
+		l := New(Spec{Rounds: [][]func(context.Context) error{{call}}, Figures: figures, Patient: true,
+			Plan: [][]time.Duration{{10 * ms, 20 * ms, 30 * ms}}})
+		require.NoError(t, l.Start(0))
+		require.NoError(t, l.Run(t.Context(), 3))
+		require.Zero(t, figures.Skipped)
+		require.EqualValues(t, 3, figures.Latency.Count())
+		require.InEpsilon(t, (200+190+180)*ms, figures.Latency.Sum(), 0.001, "from the planned starts")
+	})
+}
+
 // A plan has so many starts at that rate, of all callers alike; a seed decides it.
 func TestPlan(t *testing.T) {
 	const n, rate = 100_000, 1000

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/rpcbench/rpcbench/internal/measure/cpu"
+	"github.com/rpcbench/rpcbench/internal/measure/tcp"
 )
 
 // Arm is one of the operations that are compared.
@@ -95,6 +96,10 @@ type Record struct {
 	// absent if nothing told.
 	Latencies []Latency `json:"latencies,omitempty"` // of each arm, over all blocks
 	Others    float64   `json:"others,omitempty"`
+
+	// Over a network with a router: what TCP did in the windows of each arm, and what the router did at any time.
+	TCP    []tcp.Counters `json:"tcp,omitempty"`
+	Router *tcp.Router    `json:"router,omitempty"`
 }
 
 // Latency tells how long single calls of an arm took in its slices. A percentile is 0 with fewer than ten calls beyond.

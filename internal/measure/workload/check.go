@@ -20,6 +20,10 @@ func (p Planned) Check() error {
 			return err
 		}
 	}
+	if p.Ordinary && p.Routed() {
+		return refuse("%s auto takes a quarter of the machine, and over %s %s a router has its part: give calls a second",
+			Field("Rate"), Field("Link"), p.Link)
+	}
 	if p.Ordinary {
 		p.Rate = LeastRate // the least that may be found
 	}
@@ -111,7 +115,11 @@ func (w Workload) Check() error {
 		return refuse("%s lies between %v and %v calls per second: %v does not", Field("Rate"), loop.MinRate,
 			int(loop.MaxRate), w.Rate)
 	case w.Link != "":
-		_, err := tap.FindLink(string(w.Link))
+		link, err := tap.FindLink(string(w.Link))
+		if err == nil && link.Routed && (!w.Apart || w.Unix) {
+			err = refuse("%s %s loses packets between client and server: give %s too, and no %s", Field("Link"), w.Link,
+				Field("Apart"), Field("Unix"))
+		}
 		return err
 	}
 	return nil

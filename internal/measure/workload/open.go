@@ -10,6 +10,7 @@ import (
 	"github.com/rpcbench/rpcbench"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/measure/loop"
+	"github.com/rpcbench/rpcbench/internal/measure/network"
 	"github.com/rpcbench/rpcbench/internal/suite/corpus"
 	"github.com/rpcbench/rpcbench/internal/suite/tap"
 )
@@ -24,6 +25,8 @@ type Setup struct {
 	InTurn          bool          // a planned call was seen to take long
 	Server          *child.Server // at Remote, if this process has started it
 	Counts          bool          // what connections carry, and wraps them at both ends
+
+	Network *network.Network // of a workload whose link is routed
 }
 
 // Open is a workload that is open for one stack.
@@ -66,11 +69,21 @@ func (o *Open) Close() error {
 
 // Serve starts the server of a workload that is apart, and tells the setup where it is. It returns nil if the workload
 // is not apart, or if the setup tells already.
-func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, setup *Setup) (*child.Server, error) {
+func (w Workload) Serve(ctx context.Context, stack rpcbench.Stack, setup *Setup) (server *child.Server, err error) {
 	if !w.Apart || setup.Remote != "" {
 		return nil, nil
 	}
-	server, err := child.Start(ctx, stack, rpcbench.Config{TLS: w.TLS, Unix: w.Unix, Wait: w.Wait}, setup.Counts)
+	config := rpcbench.Config{TLS: w.TLS, Unix: w.Unix, Wait: w.Wait}
+	start := func() (err error) {
+		server, err = child.Start(ctx, stack, config, setup.Counts)
+		return err
+	}
+	if setup.Network == nil {
+		err = start()
+	} else {
+		config.Addr = network.Server + ":0"
+		err = setup.Network.There(start)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +99,10 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", stack.Name, err)
 	}
+	link, linked := w.Linked()
+	if link.Routed && setup.Network == nil {
+		return nil, fmt.Errorf("%s: Link %s is a network with a router, which rpcbench run makes alone", stack.Name, w.Link)
+	}
 	o = &Open{Figures: setup.Figures, echoes: w.Structured()}
 	started, err := w.Serve(ctx, stack, &setup)
 	if err != nil {
@@ -97,8 +114,7 @@ func (w Workload) Open(ctx context.Context, stack rpcbench.Stack, setup Setup) (
 	if w.Headers {
 		config.Headers = corpus.Headers()
 	}
-	if w.Link != "" {
-		link, _ := tap.FindLink(string(w.Link)) // which Check has seen
+	if linked && !link.Routed {
 		config.WrapClient = wrapped(link.Shared(), config.WrapClient)
 	}
 	if w.NewConn {
@@ -153,7 +169,7 @@ func (w Workload) prepare(o *Open, setup Setup) error {
 		o.Figures = loop.NewFigures(plan != nil)
 	}
 	o.Loop, o.Warm = loop.New(loop.Spec{Rounds: rounds[:callers], Plan: plan, Figures: o.Figures,
-		Spread: setup.Spread, Seed: setup.Seed}), w.warm(callers, calls)
+		Spread: setup.Spread, Seed: setup.Seed, Patient: w.Routed()}), w.warm(callers, calls)
 	return nil
 }
 

@@ -116,17 +116,21 @@ func streamLimit(received []byte) (most int) {
 }
 
 // Starting is about how long a link takes for what all connections of the stack carry until they are ready.
-func (w Workload) Starting(t rpcbench.Traits) time.Duration {
+func (w Workload) Starting(t rpcbench.Traits) (lost time.Duration) {
 	const around, handshake = 300, 4000 // bytes of a first call, and of TLS
-	link, err := tap.FindLink(string(w.Link))
-	if err != nil {
-		return 0 // there is none
+	const again = 15 * time.Second      // until a connection is there of which the first packets were lost four times
+	link, linked := w.Linked()
+	if !linked {
+		return 0
 	}
 	each := around + w.Size()
 	if w.TLS {
 		each += handshake
 	}
-	return 4*link.RTT + time.Duration(8e9*float64(w.Connections(t)*each)/link.Rate)
+	if link.Loss > 0 {
+		lost = again
+	}
+	return lost + 4*link.RTT + time.Duration(8e9*float64(w.Connections(t)*each)/link.Rate)
 }
 
 // Files is how many files a process may have open at a time that measures the stack, or serves it: both ends of each

@@ -40,10 +40,25 @@ func (w Workload) TellsCores() bool {
 // it has one core, whose time is CPU time.
 func (w Workload) AsksCPU() bool { return (w.Several() || w.Rate != 0) && !w.NewConn && w.Link == "" }
 
+// Linked is the workload's link, if it has one.
+func (w Workload) Linked() (tap.Link, bool) {
+	link, err := tap.FindLink(string(w.Link))
+	return link, err == nil
+}
+
+// Routed tells whether calls cross a network with a router, which package network makes.
+func (w Workload) Routed() bool {
+	link, _ := w.Linked()
+	return link.Routed
+}
+
 // Blocks is how many of n blocks a process measures: fewer where starting takes most of the time, where a window takes
 // longer than a slice, or where hardly anything varies.
 func (w Workload) Blocks(n int) int {
+	const turns = 89 // of slices, that a window over a router takes
 	switch {
+	case w.Routed():
+		return max(1, (n+turns/2)/turns)
 	case w.Link != "" || w.Wait >= longWait:
 		return 2
 	case w.Rate != 0:
@@ -77,7 +92,10 @@ func (w Workload) Warming(stacks ...rpcbench.Traits) time.Duration {
 	}
 	const handshake = 600 * time.Microsecond // of all cores
 	callers, calls := w.callers()
-	cold := w.Wait // of the calls that Start makes until all connections are open
+	cold := w.Wait                            // of the calls that Start makes until all connections are open
+	if link, _ := w.Linked(); link.Loss > 0 { // which takes the first packet of some connection
+		cold += time.Second
+	}
 	if w.TLS {
 		cold += time.Duration(cmp.Or(w.Conns, callers)) * handshake
 	}
@@ -115,9 +133,9 @@ func (w Workload) Size() int {
 
 // delay is how long a handler and a link delay a call at least.
 func (w Workload) delay() time.Duration {
-	link, err := tap.FindLink(string(w.Link))
-	if err != nil {
-		return w.Wait // there is none
+	link, linked := w.Linked()
+	if !linked {
+		return w.Wait
 	}
 	trips := time.Duration(1)
 	if w.NewConn {
@@ -129,9 +147,9 @@ func (w Workload) delay() time.Duration {
 // carrying is how long a link is busy with a message, each way, whoever else waits for it.
 func (w Workload) carrying() time.Duration {
 	const least = 100 // bytes of a small message, with what is around it
-	link, err := tap.FindLink(string(w.Link))
-	if err != nil {
-		return 0 // there is none
+	link, linked := w.Linked()
+	if !linked {
+		return 0
 	}
 	return time.Duration(8e9 * float64(max(least, w.Size())) / link.Rate)
 }
@@ -177,6 +195,9 @@ func (w Workload) Window(call time.Duration) (lead, length time.Duration) {
 		length = max(lead, time.Duration(1000/w.Rate*float64(time.Second)))
 	case w.Link != "":
 		lead, length = time.Second, 2*time.Second
+	}
+	if w.Routed() { // of what is lost there is little: p99 takes many calls
+		lead, length = time.Second, max(length, 4*time.Second)
 	}
 	if longer := calls * call; longer > length {
 		return max(lead, call), longer

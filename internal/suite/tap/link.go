@@ -6,11 +6,13 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
 
-// Link emulates a network beneath a client's connections. It delays bytes and limits their rate, and adds none.
+// Link is a network between a client and a server. Without a loss it is emulated beneath the client's connections: it
+// delays bytes and limits their rate, and adds none.
 //
 // Each packet leaves after the earlier ones of all connections, at the rate of the link, and arrives half an RTT later.
 // There is no loss, jitter, slow start, flow control, Nagle's algorithm, delayed acknowledgement or header: a best
@@ -18,13 +20,28 @@ import (
 type Link struct {
 	RTT  time.Duration // round trip of a packet, without the time that the rate takes
 	Rate float64       // bit/s, each way; 0 is unlimited
+
+	// Routed is whether it is not emulated, but made of network namespaces with a router between them, by package network.
+	// Loss is then the share of packets that are lost each way, which may be 0.
+	Routed bool
+	Loss   float64
 }
 
 // FindLink reads a link: a round trip and a rate, as in "40ms/10Mbps", or "4g". The round trip has the unit ms or s,
 // and the rate kbps, Mbps or Gbps. Below 1 ms Go's timers would be most of the delay; beyond 1 s or below 10 kbps no
-// connection is ready in time.
+// connection is ready in time. A third part is the loss of a link that is routed, whose round trip may be 0 and is 300
+// ms at most, as in "20ms/100Mbps/1%".
 func FindLink(text string) (Link, error) {
-	value := text
+	value, loss, routed := text, 0.0, false
+	if share, is := strings.CutSuffix(text, "%"); is {
+		slash := strings.LastIndex(share, "/") + 1
+		percent, err := strconv.ParseFloat(share[slash:], 64)
+		if slash == 0 || err != nil || !(0 <= percent && percent <= 5) {
+			return Link{}, fmt.Errorf("%q has no loss of packets that is measured: write 0%% to 5%%, "+
+				"as in 20ms/100Mbps/1%%", text)
+		}
+		value, loss, routed = share[:slash-1], percent/100, true
+	}
 	if text == "4g" {
 		// WebPageTest's www/settings/connectivity.ini.sample at 4e157836cdfb: https://github.com/catchpoint/WebPageTest
 		value = "170ms/9Mbps"
@@ -35,12 +52,20 @@ func FindLink(text string) (Link, error) {
 		rtt, err := strconv.ParseFloat(parts[1], 64)
 		rate, err2 := strconv.ParseFloat(parts[3], 64)
 		rtt, rate = rtt*units[parts[2]], rate*units[parts[4]]
-		if err == nil && err2 == nil && 1e6 <= rtt && rtt <= 1e9 && 1e4 <= rate && rate <= 1e10 {
-			return Link{RTT: time.Duration(rtt), Rate: rate}, nil
+		least, most := 1e6, 1e9
+		if routed {
+			least, most = 0, 3e8
+		}
+		if err == nil && err2 == nil && least <= rtt && rtt <= most && 1e4 <= rate && rate <= 1e10 {
+			return Link{time.Duration(rtt), rate, routed, loss}, nil
 		}
 	}
-	return Link{}, fmt.Errorf("%q is no link: "+
-		"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", text)
+	if routed {
+		return Link{}, fmt.Errorf("%q is no link with a loss of packets: "+
+			"write a round trip, a rate and the loss such as 20ms/100Mbps/1%%, from 0ms/10kbps/0%% to 300ms/10Gbps/5%%", text)
+	}
+	return Link{}, fmt.Errorf("%q is no link: write 4g, or a round trip and a rate such as 40ms/10Mbps, "+
+		"from 1ms/10kbps to 1s/10Gbps; a third part is the loss of packets, as in 20ms/100Mbps/1%%", text)
 }
 
 // Shared returns a function that puts the link beneath a connection. All connections of one such function share the

@@ -446,7 +446,38 @@ func TestFindLink(t *testing.T) {
 				return
 			}
 			require.EqualError(t, err, fmt.Sprintf("%q is no link: "+
-				"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps", c.text))
+				"write 4g, or a round trip and a rate such as 40ms/10Mbps, from 1ms/10kbps to 1s/10Gbps; "+
+				"a third part is the loss of packets, as in 20ms/100Mbps/1%%", c.text))
+		})
+	}
+}
+
+func TestFindLossyLink(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want tap.Link
+		says string // "" is a link
+	}{
+		{"20ms/100Mbps/1%", tap.Link{RTT: 20 * ms, Rate: 1e8, Routed: true, Loss: 0.01}, ""},
+		{"0ms/10Gbps/0%", tap.Link{Rate: 1e10, Routed: true}, ""},
+		{"300ms/10kbps/5%", tap.Link{RTT: 300 * ms, Rate: 1e4, Routed: true, Loss: 0.05}, ""},
+		{"301ms/10kbps/5%", tap.Link{}, "is no link with a loss"},
+		{"20ms/100Mbps/5.1%", tap.Link{}, "has no loss"},
+		{"20ms/100Mbps/-1%", tap.Link{}, "has no loss"},
+		{"20ms/100Mbps/NaN%", tap.Link{}, "has no loss"},
+		{"1%", tap.Link{}, "has no loss"},
+		{"20ms/1%", tap.Link{}, "is no link with a loss"},
+		{"4g/1%", tap.Link{}, "is no link with a loss"},
+		{"20ms/100Mbps/1", tap.Link{}, "a third part is the loss"},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			link, err := tap.FindLink(c.text)
+			require.Equal(t, c.want, link)
+			if c.says == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.says)
+			}
 		})
 	}
 }
