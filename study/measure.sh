@@ -25,7 +25,7 @@ hour=(run:2 rates-small:8 rates-structured:8 rates-etcd:8 asked:1 conns-small:3 
   variants:5 cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
 second=(pools:6 h2c:4 price:8 inprocess:2 proxied:8 rates-floor:2 rates-default:5 rates-windows:9 rates-tuned:5
-  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 network:35 peers:8 own:8 grpc-go:10
+  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 network:36 peers:11 own:8 grpc-go:10
   go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
@@ -266,7 +266,7 @@ measure() { # a part, and the folder to make
     namespaces || return 0
     mkdir "$2"
     over() { # a folder, a link, and what else
-      rpcbench run -apart -link "$2" -out "$folder/$1" "${@:3}"
+      rpcbench run -apart -link "$2" -processes 6 -out "$folder/$1" "${@:3}"
     }
     folder=$2
     rpcbench run -apart -rate 500 -time 6s -out "$2/loopback" grpcprotobuf httpjson.h2c
@@ -276,7 +276,7 @@ measure() { # a part, and the folder to make
     done
     over 20ms-1-tls 20ms/100Mbps/1% -rate 500 -tls grpcprotobuf
     over 20ms-1-four 20ms/100Mbps/1% -rate 500 -conns 4 -base grpcprotobuf httpjson.h2c
-    over 20ms-0.1 20ms/100Mbps/0.1% -rate 500 -processes 6 -time 120s grpcprotobuf
+    over 20ms-0.1 20ms/100Mbps/0.1% -rate 500 -time 120s grpcprotobuf
     for loss in 0 0.1; do
       over 20ms-$loss-100kB 20ms/100Mbps/$loss% -payload 100kB -callers 8 grpcprotobuf
     done
@@ -285,8 +285,8 @@ measure() { # a part, and the folder to make
     namespaces || return 0
     mkdir "$2"
     lossy() { begins go -C study run ./network "$@"; }
-    lossy http3 6 25 >"$2/http3.txt"
-    lossy rto 6 25 >"$2/rto.txt"
+    lossy http3 4 15 >"$2/http3.txt"
+    lossy rto 4 15 >"$2/rto.txt"
     lossy vanish 1 60 >"$2/vanish.txt"
     ;;
   own) # three public APIs, whose .proto files come with Go modules
