@@ -269,7 +269,7 @@ measure() { # a part, and the folder to make
       rpcbench run -apart -link "$2" -processes 6 -out "$folder/$1" "${@:3}"
     }
     folder=$2
-    rpcbench run -apart -rate 500 -time 6s -out "$2/loopback" grpcprotobuf httpjson.h2c
+    rpcbench run -apart -rate 500 -processes 6 -out "$2/loopback" grpcprotobuf httpjson.h2c
     for link in 0ms/100Mbps/0% 0ms/100Mbps/1% 20ms/100Mbps/0% 20ms/100Mbps/1%; do
       name=${link%\%} name=${name/\/100Mbps\//-}
       over "$name" $link -rate 500 grpcprotobuf httpjson.h2c
