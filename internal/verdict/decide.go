@@ -183,8 +183,11 @@ func (q quantity) least(kept []Process) float64 {
 	if q.ratios(first).ToCopy == 0 || slices.ContainsFunc(kept, func(p Process) bool { return p.Layout != first.Layout }) {
 		return 0
 	}
-	return ofLayouts * stats.InvCDF(stats.StdNormal)((1+level)/2)
+	return layoutHalf()
 }
+
+// layoutHalf is half the width of the interval of what a layout makes of a ratio.
+func layoutHalf() float64 { return ofLayouts * stats.InvCDF(stats.StdNormal)((1+level)/2) }
 
 // Interval is the figure's, with its noise floor.
 func (f Figure) Interval() Interval { return Interval{f.Lo, f.Hi, f.NoiseFloor} }
