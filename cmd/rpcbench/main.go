@@ -7,7 +7,7 @@
 //	rpcbench count grpcprotobuf                bytes, allocations and writes of a call, and a gate for them
 //	rpcbench idle 1000 grpcprotobuf            memory at rest: what a connection takes while nothing happens
 //	rpcbench init -proto orders.proto ...      a module that compares stacks of your method, to keep
-//	rpcbench report folder                     the report of a folder that run has made
+//	rpcbench report folder...                  the report of a run, or one answer of several
 //	rpcbench explain httpjson grpcprotobuf     which layer takes the CPU time of a call
 //	rpcbench bound cpu.pprof                   what another stack could save your service, by a profile of it
 //	rpcbench serve                             servers of the stacks, for curl, grpcurl or another machine

@@ -19,8 +19,11 @@ func TestOutputFits(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	t.Setenv("TERM", "") // which some have not
 	mine := filepath.Join(t.TempDir(), "mine")
-	require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small", "-out", mine, "other"},
-		io.Discard, io.Discard))
+	again := filepath.Join(filepath.Dir(mine), "again")
+	for _, out := range []string{mine, again} {
+		require.NoError(t, knownProgram().run(t.Context(), []string{"run", "-workloads", "small", "-out", out, "other"},
+			io.Discard, io.Discard))
+	}
 	for _, test := range []struct {
 		program
 		args []string
@@ -31,6 +34,7 @@ func TestOutputFits(t *testing.T) {
 		{ours(), []string{"bound", "-ratios", mine, aService}, "Next: go tool pprof"},
 		{knownProgram(), []string{"explain", "-time", "4s", "base", "other"}, "Next: rpcbench explain -keep"},
 		{knownProgram(), []string{"report", "-out", "PAGES", mine}, "Report: "},
+		{knownProgram(), []string{"report", "-out", "PAGES", mine, again}, "Report: "},
 		{knownProgram(), []string{"run", "-workloads", "small,bytes-10kB", "-out", "PAGES", "other"}, "Report: "},
 		{knownProgram(), []string{"run", "-v", "-apart", "-callers", "6", "-out", "PAGES", "other"}, "Report: "},
 		{knownProgram(), []string{"count", "-max", "1.5", "-workloads", "small", "other"}, "gate: "},

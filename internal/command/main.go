@@ -35,7 +35,7 @@ func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload
 	if err == nil && !done {
 		err = p.run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	}
-	who := "rpcbench: "
+	who := ourName
 	if os.Getenv(child.Variable) != "" && len(os.Args) == 1 { // a child, whose parent says who
 		who = ""
 	}
@@ -43,6 +43,9 @@ func Main(make own.Make, stacks []rpcbench.Stack, workloads ...rpcbench.Workload
 		os.Exit(status)
 	}
 }
+
+// ourName begins each line on standard error.
+const ourName = "rpcbench: "
 
 // told prints an error, but for one that has been printed, and returns the exit status.
 func told(stderr io.Writer, who string, err error) int {
@@ -91,7 +94,7 @@ type program struct {
 func (p program) commands(stdout, stderr io.Writer) []shell.Command {
 	return []shell.Command{run.Command(p.Program, p.make, stdout, stderr),
 		count.Command(p.Program, p.make, stdout, stderr), idle.Command(p.Program, stdout, stderr),
-		own.Command(p.make, stdout, stderr), reportCommand(stdout), explain.Command(p.Program, stdout, stderr),
+		own.Command(p.make, stdout, stderr), reportCommand(stdout, stderr), explain.Command(p.Program, stdout, stderr),
 		bound.Command(p.Program, stdout), serveCommand(p, stdout), listCommand(p, stdout), versionCommand(stdout)}
 }
 

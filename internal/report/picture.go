@@ -79,6 +79,7 @@ type Dot struct {
 	FloorLo, FloorWidth float64
 	Second              bool // of two machines
 	Hollow              bool // undecided
+	Bare                bool // an interval alone
 }
 
 // Machine is a run, and how a picture of several runs calls its machine.

@@ -323,25 +323,30 @@ func Read(from string) (s Summary, err error) {
 			err = fmt.Errorf("report: %w", err)
 		}
 	}()
+	if s, _, err = readSummary(from); err == nil && !s.Counted() {
+		s.Raw, err = readFile(filepath.Join(from, "bench.txt"))
+	}
+	return s, err
+}
+
+// readSummary reads the summary.json of a folder, and returns its text too.
+func readSummary(from string) (s Summary, data string, err error) {
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {
 		text, _ := readFile(from) // of one that can't be read nothing is said
 		if rows.MatchString(text) {
-			return s, fmt.Errorf("%s has rows of go test -bench, which benchstat reads: name the folder that rpcbench run made",
-				from)
+			return s, "", fmt.Errorf("%s has rows of go test -bench, which benchstat reads: name the folder that rpcbench run "+
+				"made", from)
 		}
-		return s, fmt.Errorf("%s is a file: name the folder that rpcbench run made", from)
+		return s, "", fmt.Errorf("%s is a file: name the folder that rpcbench run made", from)
 	}
-	data, err := readFile(filepath.Join(from, "summary.json"))
+	data, err = readFile(filepath.Join(from, "summary.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, fmt.Errorf("%s has no summary.json: name a folder that rpcbench run made", from)
+		return s, "", fmt.Errorf("%s has no summary.json: name a folder that rpcbench run made", from)
 	}
 	if err == nil {
 		s, err = Parse(from, data)
 	}
-	if err == nil && !s.Counted() {
-		s.Raw, err = readFile(filepath.Join(from, "bench.txt"))
-	}
-	return s, err
+	return s, data, err
 }
 
 // Parse reads the summary.json of a folder, which has all but the raw data.
@@ -437,6 +442,11 @@ func (s Summary) Write(dir string) error {
 	if s.Counted() {
 		names, pages = names[1:2], pages[1:2]
 	}
+	return write(dir, names, pages)
+}
+
+// write makes files in dir, or none if one of them is there.
+func write(dir string, names []string, pages []func(io.Writer) error) error {
 	made := make([]bytes.Buffer, len(names))
 	for i, to := range pages {
 		names[i] = filepath.Join(dir, names[i])
@@ -472,7 +482,7 @@ func put(name string, data []byte) error {
 	return nil
 }
 
-//go:embed report.html.tmpl report.md.tmpl counts.md.tmpl answer.svg.tmpl words.tmpl
+//go:embed report.html.tmpl report.md.tmpl counts.md.tmpl pooled.html.tmpl pooled.md.tmpl answer.svg.tmpl words.tmpl
 var files embed.FS
 
 func functions(tables func(*table.Table) any) map[string]any {
@@ -491,8 +501,8 @@ func (p Picture) SVG(w io.Writer) error { return draw(w, "picture", p) }
 
 func draw(w io.Writer, name string, data any) error {
 	tables := func(t *table.Table) any { return template.HTML(t.HTML()) } // whose cells are escaped
-	pages, err := template.New("").Funcs(functions(tables)).ParseFS(files, "report.html.tmpl", "answer.svg.tmpl",
-		"words.tmpl")
+	pages, err := template.New("").Funcs(functions(tables)).ParseFS(files, "report.html.tmpl", "pooled.html.tmpl",
+		"answer.svg.tmpl", "words.tmpl")
 	return template.Must(pages, err).ExecuteTemplate(w, name, data)
 }
 
@@ -502,9 +512,13 @@ func (s Summary) Markdown(w io.Writer) error {
 	if s.Counted() {
 		name = "counts.md.tmpl"
 	}
+	return markdown(w, name, s)
+}
+
+func markdown(w io.Writer, name string, data any) error {
 	page, err := text.New("").Funcs(functions(func(t *table.Table) any { return t.Markdown() })).ParseFS(files, name,
 		"words.tmpl")
-	return text.Must(page, err).ExecuteTemplate(w, name, s)
+	return text.Must(page, err).ExecuteTemplate(w, name, data)
 }
 
 // flight is a number of calls at once.

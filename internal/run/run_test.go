@@ -187,6 +187,12 @@ func TestSummary(t *testing.T) {
 	require.NoError(t, printSummary(&said, s, filepath.Join("mine", "report.html"), false))
 	require.Contains(t, strings.ReplaceAll(said.String(), "\n  ", " "), "] "+s.Hour()+".\n")
 	require.True(t, strings.HasSuffix(said.String(), "\nReport: "+filepath.Join("mine", "report.html")+"\n"))
+	require.Equal(t, 1, strings.Count(said.String(), "\n"+oneHour+"\n"))
+	require.Less(t, len(oneHour), 100)
+	apart.Found = apart.Found[:1]
+	said.Reset()
+	require.NoError(t, printSummary(&said, findings{comparisons: []*versus.Comparison{&apart}}.summary(p), "", false))
+	require.NotContains(t, said.String(), oneHour, "without a ratio it says nothing of others")
 }
 
 // Only of one caller, whose server is in the process, does CPU time over wall time tell how many cores a call had.

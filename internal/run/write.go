@@ -160,6 +160,9 @@ func (f findings) summary(p plan.Plan) report.Summary {
 	return s
 }
 
+// oneHour says what the figures of one run don't tell.
+const oneHour = "Another hour's or day's figures differ: two more runs and rpcbench report a b c say by how much."
+
 // printSummary writes the answer for people, and which page has it, "" if none has. Of nothing there is none: the error
 // says why.
 func printSummary(w io.Writer, s report.Summary, page string, verbose bool) error {
@@ -167,6 +170,9 @@ func printSummary(w io.Writer, s report.Summary, page string, verbose bool) erro
 		return nil
 	}
 	err := s.Text(w, shell.Width(w), shell.Colours(w), verbose)
+	if slices.ContainsFunc(s.Led(), func(l report.Led) bool { return l.Figure.Ratio > 0 }) {
+		err = errors.Join(err, shell.Say(w, oneHour))
+	}
 	if page != "" {
 		_, failed := fmt.Fprintf(w, "Report: %s\n", page)
 		err = errors.Join(err, failed)
