@@ -48,6 +48,23 @@ func changed(r Run, change func(*Summary)) Run {
 	return r
 }
 
+// noisy is a run of one caller on a machine with a noise floor of a fifth. Its interval is 10% wide.
+func noisy(folder string, ratio float64) Run {
+	return changed(night(folder, 1, 1), func(s *Summary) {
+		s.Answers = s.Answers[1:]
+		s.Answers[0].Time = verdict.Figure{Ratio: ratio, Lo: ratio * 0.95, Hi: ratio * 1.05, NoiseFloor: 0.2, BaseNs: 1e5,
+			Verdict: verdict.Undecided}
+	})
+}
+
+// timeOnly is a run of saturated callers, of whom CPU is not known.
+func timeOnly(folder string) Run {
+	return changed(night(folder, 0.7, 0.8), func(s *Summary) {
+		s.Answers = s.Answers[:1]
+		s.Answers[0].CPU = verdict.Figure{}
+	})
+}
+
 // What a terminal shows of several runs. The mean and its interval are those of internal/verdict.
 func TestPoolText(t *testing.T) {
 	differs := []Run{night("mon", 0.7, 0.8), night("tue", 0.75, 0.8), night("wed", 0.8, 0.8)}
@@ -93,16 +110,34 @@ Time per call, one caller
 gRPC and JSON: the runs differ by no more than their intervals.
 `},
 		"other loads and other programs": {[]Run{differs[0], changed(differs[0].as("tue"), func(s *Summary) {
-			s.Answers[0].Callers, s.Answers[0].Does = 50, "full, 50 callers"
-			s.Environment[2] = "commit=2"
+			s.Answers[0].Conns, s.Environment[2] = 7, "commit=2"
 		})}, `
 Time per call, one caller    gRPC/JSON (95% CI)  verdict
   one caller, mon              1.10 (1.08–1.12)  more
   one caller, tue              1.10 (1.08–1.12)  more
 gRPC and JSON: the runs differ by no more than their intervals.
 A mean needs 3 runs.
-In one run only: full, 100 callers; full, 50 callers.
+In one run only: full, 100 callers.
 The runs are of different commits or library versions.
+`},
+		"CPU of one run alone": {[]Run{differs[0], timeOnly("tue"), timeOnly("wed")}, `
+Calls per second, each caller calling again at once    runs  gRPC/JSON (95% CI)  next run (95%)  verdict
+  full, 100 callers                                       3    1.25 (1.22–1.28)       1.20–1.30  serves more
+gRPC and JSON: the runs differ by no more than their intervals.
+In one run only: one caller.
+`},
+		"a noisy machine": {[]Run{noisy("mon", 1.09), noisy("tue", 1.1), noisy("wed", 1.11)}, `
+Time per call, one caller    runs  gRPC/JSON (95% CI)  next run (95%)  verdict
+  one caller                    3    1.10 (1.04–1.16)       0.99–1.22  undecided [1]
+[1] within the noise floor.
+gRPC and JSON: the runs differ by no more than their intervals.
+`},
+		"three that say nothing": {[]Run{noisy("mon", 0.7), noisy("tue", 1), noisy("wed", 1.5)}, `
+Time per call, one caller    runs  gRPC/JSON (95% CI)  next run (95%)  verdict
+  one caller                    3            1.02 (–)       0.15–6.76  undecided [1] [2]
+[1] the runs differ by more than their intervals.
+[2] the interval spans more than a factor of two.
+gRPC and JSON: the runs differ by more than their intervals.
 `},
 	} {
 		p, refused := Combine("", c.runs)
@@ -326,6 +361,37 @@ func TestForest(t *testing.T) {
 	require.Equal(t, "0.54–1.04", lines[6].Dots[0].Title)
 	p.Questions = p.Questions[:1]
 	require.Equal(t, "CPU or time of gRPC, in multiples of JSON's", p.Picture().Title)
+	p.Questions[0].Comparisons[0].Found[1].LeftOut = verdict.Crowded
+	require.Equal(t, "tue (left out)", p.Picture().Lines[2].Label)
+
+	p, _ = Combine("", []Run{noisy("mon", 0.5), noisy("tue", 1), noisy("wed", 2)})
+	lo, hi := phone.ends(p)
+	require.InDelta(t, 0.5*0.95/1.05, lo, 1e-9, "the next run's interval is wider than the axis")
+	require.InDelta(t, 2*1.05*1.05, hi, 1e-9)
+}
+
+// Where servers ran elsewhere, the CPU that leads is the client's.
+func TestPooledRemote(t *testing.T) {
+	remote := changed(night("mon", 0.7, 0.8), func(s *Summary) { s.Remote = true })
+	p, refused := Combine("", []Run{remote, remote.as("tue"), remote.as("wed")})
+	require.Empty(t, refused)
+	c := p.Questions[0].Comparisons[0]
+	require.Equal(t, clientHeading, c.Of)
+	require.True(t, c.Leads)
+}
+
+// What all values of a sweep have stands once, in the head.
+func TestPooledSweep(t *testing.T) {
+	sweep := changed(night("mon", 0.7, 0.8), func(s *Summary) {
+		s.Over, s.Answers[1] = "callers", s.Answers[0]
+		s.Answers[0].Does, s.Answers[1].Does = "two processes, 1 caller", "two processes, 8 callers"
+	})
+	p, refused := Combine("", []Run{sweep, sweep.as("tue"), sweep.as("wed")})
+	require.Empty(t, refused)
+	q := p.Questions[0]
+	require.Equal(t, "X, 2 CPUs, Linux, go1.27.4, two processes", q.Head())
+	require.Equal(t, "1 caller", q.does(q.Comparisons[0]))
+	require.Equal(t, "8 callers", q.does(q.Comparisons[1]))
 }
 
 // Whatever a file has for a name, the pages of several are well formed and load nothing from elsewhere.
@@ -333,7 +399,11 @@ func TestNamesOfPooled(t *testing.T) {
 	for _, name := range []string{"httpjson", "", "a|b\n<script>x</script><img src=x onerror=y>\x1b[31m",
 		"</pre></style><style>@import url(//x)</style>", "\"><a href=//x>&quot;&#60;script&#62;", "{{.}}", "\u202eabc\x00"} {
 		one := Run{Folder: name + "1", Date: name, Commit: name, Warnings: []string{name}, Summary: hostile(name, "")}
-		p, refused := Combine(name, []Run{one, one.as(name + "2"), one.as(name + "3")})
+		more := changed(one.as(name+"2"), func(s *Summary) {
+			s.Answers = append(s.Answers, s.Answers[1])
+			s.Answers[len(s.Answers)-1].Does = name + "alone"
+		})
+		p, refused := Combine(name, []Run{one, more, one.as(name + "3")})
 		require.Empty(t, refused)
 		var page, md, svg, text bytes.Buffer
 		require.NoError(t, errors.Join(p.HTML(&page), p.Markdown(&md), p.SVG(&svg), p.Text(&text, 80, false)))

@@ -125,7 +125,7 @@ func (q Question) Sentences() (all []string) {
 		}
 		said := "the runs differ by no more than their intervals"
 		if differing > 0 {
-			said = fmt.Sprintf("the runs differ by more than their intervals in %d of %s", differing, several(n, "row"))
+			said = differ + either(n == 1, "", fmt.Sprintf(" in %d of %d rows", differing, n))
 		}
 		if n > 0 {
 			all = append(all, fmt.Sprintf("%s and %s: %s.", Label(stack), Label(q.Base), said))

@@ -10,10 +10,8 @@ import (
 // FewestRuns is how many runs a mean takes at least. Two say whether they differ, and no more.
 const FewestRuns = 3
 
-const (
-	exact       = 1e-4 // the least standard error of an estimate: calls and clocks tell a ratio no better
-	mostFreedom = 1000 // degrees of freedom, beyond which nothing changes
-)
+// exact is the least standard error of an estimate. Calls and clocks tell a ratio no better.
+const exact = 1e-4
 
 // Estimate is what a run found of a ratio, as a logarithm.
 type Estimate struct {
@@ -48,7 +46,7 @@ func (f Figure) Estimate(processes int, oneLayout bool) (Estimate, bool) {
 	if !(0 < f.Lo && f.Lo <= f.Ratio && f.Ratio <= f.Hi && f.Hi <= math.MaxFloat64) || processes < 2 || f.Refused() {
 		return Estimate{}, false
 	}
-	e := Estimate{Ln: math.Log(f.Ratio), Freedom: min(processes-1, mostFreedom), Floor: f.NoiseFloor,
+	e := Estimate{Ln: math.Log(f.Ratio), Freedom: processes - 1, Floor: f.NoiseFloor,
 		Margin: cmp.Or(f.Margin, Margin)}
 	half := (math.Log(f.Hi) - math.Log(f.Lo)) / 2
 	if oneLayout {

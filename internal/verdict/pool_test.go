@@ -3,6 +3,7 @@ package verdict
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/aclements/go-moremath/stats"
@@ -150,7 +151,7 @@ func TestPool(t *testing.T) {
 		require.Equal(t, c.want != "", p.Ratio > 0, reason)
 	}
 	unequal := all(1, 1, 1)
-	unequal[1].Margin = 0.05
+	unequal[2].Margin = 0.05
 	require.Equal(t, Margin, Pool(unequal).Margin, "the strictest")
 }
 
@@ -197,12 +198,15 @@ func TestEstimateOfRun(t *testing.T) {
 		"an interval elsewhere":       {Figure{Ratio: 1.1, Lo: 1.2, Hi: 1.3}, 8, false},
 		"no number":                   {Figure{Ratio: math.NaN(), Lo: 1, Hi: 1.2}, 8, false},
 		"without an end":              {Figure{Ratio: 1.1, Lo: 1, Hi: math.Inf(1)}, 8, false},
-		"more processes than anybody": {Figure{Ratio: 1.1, Lo: 1e-300, Hi: 1e300}, math.MaxInt, true},
+		"more processes than anybody": {Figure{Ratio: 1.1, Lo: 1, Hi: 1.2}, math.MaxInt, true},
+		"an interval beyond all":      {Figure{Ratio: 1.1, Lo: 1e-300, Hi: 1e300}, 8, true},
 	} {
 		e, ok := c.of.Estimate(c.processes, true)
 		require.Equal(t, c.want, ok, reason)
 		if ok {
-			p := Pool([]Estimate{e, e, e})
+			other := e
+			other.Ln += 2 * e.SE
+			p := Pool(slices.Repeat([]Estimate{e, other}, 10))
 			for _, v := range []float64{p.Ratio, p.Lo, p.Hi, p.NextLo, p.NextHi, p.PValue, p.NoiseFloor, p.I2} {
 				require.False(t, math.IsNaN(v) || math.IsInf(v, 0), "%s: JSON has no such number", reason)
 			}
