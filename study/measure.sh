@@ -25,8 +25,10 @@ hour=(run:2 rates-small:8 rates-structured:8 rates-etcd:8 asked:1 conns-small:3 
   variants:5 cores:3 codecs:8)
 # Kept from the hour in which their code last changed.
 second=(pools:6 h2c:4 price:8 inprocess:2 proxied:8 rates-floor:2 rates-default:5 rates-windows:9 rates-tuned:5
-  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 network:36 peers:11 own:8 grpc-go:10
-  go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+  rates-direct:2 windows:7 flow:1 steps:1 more:8 vt:2 connect-gzip:1 unix:1 sonic:1 rows:1 servers:2 network:30 peers:11 own:8
+  grpc-go:10 go-json:6 go-grpc:6 why:10 apart:2 calibration:120)
+# Each working day, on whatever machine there is, quiet or not, in a folder of its own: what another day does.
+daily=(again:8)
 
 others="grpcservehttp connectrpc connectrpc2 httpprotobuf httpmsgpack httpxml rawtcp httpjson.h2c"
 cores=small-load,structured-load-tls,small-saturated,structured-saturated-tls,small-apart,small-1000-per-second
@@ -269,17 +271,16 @@ measure() { # a part, and the folder to make
       rpcbench run -apart -link "$2" -processes 6 -out "$folder/$1" "${@:3}"
     }
     folder=$2
-    rpcbench run -apart -rate 500 -processes 6 -out "$2/loopback" grpcprotobuf httpjson.h2c
-    for link in 0ms/100Mbps/0% 0ms/100Mbps/1% 20ms/100Mbps/0% 20ms/100Mbps/1%; do
-      name=${link%\%} name=${name/\/100Mbps\//-}
-      over "$name" $link -rate 500 grpcprotobuf httpjson.h2c
-    done
-    over 20ms-1-tls 20ms/100Mbps/1% -rate 500 -tls grpcprotobuf
+    over 20ms-1 20ms/100Mbps/1% -rate 500 grpcprotobuf httpjson.h2c
+    over 20ms-0 20ms/100Mbps/0% -rate 500 grpcprotobuf httpjson.h2c
     over 20ms-1-four 20ms/100Mbps/1% -rate 500 -conns 4 -base grpcprotobuf httpjson.h2c
-    over 20ms-0.1 20ms/100Mbps/0.1% -rate 500 -time 120s grpcprotobuf
+    over 20ms-1-tls 20ms/100Mbps/1% -rate 500 -tls grpcprotobuf
+    over 0ms-1 0ms/100Mbps/1% -rate 500 grpcprotobuf
+    over 0ms-0 0ms/100Mbps/0% -rate 500 grpcprotobuf
     for loss in 0 0.1; do
       over 20ms-$loss-100kB 20ms/100Mbps/$loss% -payload 100kB -callers 8 grpcprotobuf
     done
+    over 20ms-0.1 20ms/100Mbps/0.1% -rate 1000 -time 72s grpcprotobuf
     ;;
   peers) # what run can't ask: HTTP/3, another timer, and a peer that vanishes
     namespaces || return 0
@@ -288,6 +289,13 @@ measure() { # a part, and the folder to make
     lossy http3 4 15 >"$2/http3.txt"
     lossy rto 4 15 >"$2/rto.txt"
     lossy vanish 1 60 >"$2/vanish.txt"
+    ;;
+  again) # the leading comparisons, short
+    mkdir "$2"
+    rpcbench run -rate 2000,saturated -apart -time 3s -out "$2/small" grpcprotobuf
+    rpcbench run -payload flex.2kB -rate 2000,saturated -apart -time 3s -out "$2/structured" grpcprotobuf
+    rpcbench run -callers 100 -conns 100 -apart -time 3s -out "$2/conns" grpcprotobuf
+    rpcbench run -workloads small,structured-2kB,bytes-10kB -time 3s -out "$2/one-core" grpcprotobuf
     ;;
   own) # three public APIs, whose .proto files come with Go modules
     mkdir "$2"
@@ -380,13 +388,13 @@ state() { git ls-files -s | grep -vE '\s(docs|study/(pages|results))/|\.md$' | g
 
 [ -n "$checks" ] || [ -z "$(git status --porcelain -- . ":!$out")" ] ||
   fail "commit or remove what git status shows: a figure is of a commit"
-parts=("${hour[@]}" ${checks:+"${second[@]}"})
+parts=("${hour[@]}" ${checks:+"${second[@]}" "${daily[@]}"})
 if [ $# -gt 0 ]; then
   parts=()
   for name; do
-    for known in "${hour[@]}" "${second[@]}"; do [ "${known%:*}" = "$name" ] && parts+=("$known"); done
+    for known in "${hour[@]}" "${second[@]}" "${daily[@]}"; do [ "${known%:*}" = "$name" ] && parts+=("$known"); done
   done
-  [ ${#parts[@]} -eq $# ] || fail "the parts are ${hour[*]%:*}, and ${second[*]%:*}"
+  [ ${#parts[@]} -eq $# ] || fail "the parts are ${hour[*]%:*}, and ${second[*]%:*} ${daily[*]%:*}"
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

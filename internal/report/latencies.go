@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/rpcbench/rpcbench/internal/report/table"
 	"github.com/rpcbench/rpcbench/internal/verdict"
@@ -87,4 +89,89 @@ func round(lo, hi float64) []float64 {
 		}
 	}
 	return nil
+}
+
+// percentiles draws the latencies of runs over networks: a curve of the base and of each stack.
+// Those of the first run are dashed, and a stack has one tone in all runs.
+func percentiles(machines []Machine) Picture {
+	const top, bottom, left, end = 34, 330, 76, 380
+	lo, hi := math.Inf(1), 0.0
+	var all []*Path
+	var curves [][]float64
+	for _, m := range machines {
+		for j, c := range m.waits() {
+			all = append(all, &Path{Label: joined(", ", c.stack, m.Name), Second: j == 1, Third: j == 2})
+			curves = append(curves, c.ns)
+			lo, hi = min(lo, slices.Min(c.ns)), max(hi, slices.Max(c.ns))
+		}
+	}
+	a := machines[0].Answers[0]
+	link, _, _ := strings.Cut(a.Link, "/")
+	p := Picture{Title: fmt.Sprintf("Latency at %s calls a second over %s", thousands(a.Rate), link), Width: page.width,
+		Top: top, Bottom: bottom, Left: left - 8, Right: end + 8, Upwards: true, Paths: all}
+	names := []string{"p50", "p95", "p99", "p99.9"}[:len(curves[0])]
+	x := func(i int) float64 { return left + float64(i)*(end-left)/float64(len(names)-1) }
+	y := scale(lo/1.2, hi*1.2, bottom, top)
+	for i, name := range names {
+		p.Ticks = append(p.Ticks, Tick{x(i), name})
+	}
+	for _, ns := range round(lo/1.2, hi*1.2) {
+		p.Levels = append(p.Levels, Tick{y(ns), span(ns)})
+	}
+	for i, path := range all {
+		path.dots(names, curves[i], x, y)
+		if i < len(all)/len(machines) && len(machines) > 1 {
+			path.Drawn, path.Dashed = "", path.Drawn
+		}
+	}
+	name(all, end+beside, page.width-edge-end-beside, bottom)
+	p.Height = bottom + 22
+	for _, said := range captions(machines) {
+		for line := range strings.Lines(table.Wrap(said, (page.width-2*edge)/letter)) {
+			p.Height += 16
+			p.Words = append(p.Words, Word{edge, p.Height, strings.TrimSpace(line), false})
+		}
+	}
+	p.Height += margin
+	return p
+}
+
+// dots places percentiles on a path.
+func (p *Path) dots(names []string, ns []float64, x func(int) float64, y func(float64) float64) {
+	for i, v := range ns {
+		p.Drawn += fmt.Sprintf("%c%g %g", "ML"[min(i, 1)], x(i), y(v))
+		p.Dots = append(p.Dots, Dot{X: x(i), Lo: y(v), At: y(v), Hi: y(v), Title: names[i] + " " + span(v)})
+	}
+}
+
+// waited is how long the calls of a stack took: percentiles, in nanoseconds.
+type waited struct {
+	stack string
+	ns    []float64
+}
+
+// waits are those of the base, as the first stack's processes have it, and of each stack. All have the same ones.
+func (s Summary) waits() (all []waited) {
+	first := s.Answers[0].Percentiles
+	all = append(all, waited{Label(s.Base), nil})
+	for _, stack := range s.Stacks() {
+		all = append(all, waited{Label(stack), nil})
+	}
+	of := func(p verdict.Percentiles) []verdict.Percentile {
+		return []verdict.Percentile{p.P50, p.P95, p.P99, p.P999}
+	}
+	for i, p := range of(first) {
+		known := p.BaseNs > 0
+		for _, a := range s.Answers {
+			known = known && of(a.Percentiles)[i].StackNs > 0
+		}
+		if !known {
+			break
+		}
+		all[0].ns = append(all[0].ns, p.BaseNs)
+		for j := range all[1:] {
+			all[j+1].ns = append(all[j+1].ns, of(s.Answers[j].Percentiles)[i].StackNs)
+		}
+	}
+	return all
 }

@@ -83,9 +83,7 @@ func (a Answer) line(heading string) line {
 	case heading == waitHeading && (a.AtRate() || a.Many()):
 		waits(a.Percentiles.P50)
 	case heading == tailHeading && a.byTail():
-		f := a.Time
-		f.BaseNs = a.Percentiles.P99.BaseNs // a geometric mean, as the other percentiles are
-		of(f, false)
+		of(a.P99(), false)
 	case heading == nineHeading && (a.AtRate() || a.Many()):
 		waits(a.Percentiles.P95)
 	case heading == tailHeading && (a.AtRate() || a.Many()):

@@ -43,6 +43,16 @@ func (a Answer) routed() bool { return a.Network != nil }
 // byTail tells whether the 99th percentile of latencies decides.
 func (a Answer) byTail() bool { return a.routed() && a.AtRate() }
 
+// P99 is the figure of the 99th percentile of latencies: the one that decides where it leads.
+func (a Answer) P99() verdict.Figure {
+	if !a.byTail() {
+		return a.Waits(a.Percentiles.P99)
+	}
+	f := a.Time
+	f.BaseNs = a.Percentiles.P99.BaseNs // a geometric mean, as the other percentiles are
+	return f
+}
+
 // routed tells whether calls of the run crossed such a network.
 func (s Summary) routed() bool { return slices.ContainsFunc(s.Answers, Answer.routed) }
 

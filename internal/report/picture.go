@@ -59,7 +59,18 @@ type Path struct {
 	Label         string
 	Drawn, Dashed string
 	Dots          []Dot
-	Second        bool // of two colours
+	Second, Third bool // of three colours
+}
+
+// Tone is the name of its colour.
+func (p Path) Tone() string {
+	switch {
+	case p.Third:
+		return "third"
+	case p.Second:
+		return "second"
+	}
+	return "first"
 }
 
 // Line is one workload: its name and ratios beside a dot of each machine, or above.
@@ -118,7 +129,10 @@ func (s Summary) Wide() Picture { return desk.draw(Machine{Summary: s}) }
 // Draw places every answer of the first run that has a ratio, in the order of ratios. Answers of the second run stand
 // below. A dot's tone is its machine, if there are two. Of sweeps it draws the curves.
 func Draw(machines ...Machine) Picture {
-	if machines[0].Over != "" {
+	switch first := machines[0]; {
+	case first.routed() && first.Answers[0].AtRate():
+		return percentiles(machines)
+	case first.Over != "":
 		return page.draw(machines...)
 	}
 	return phone.draw(machines...)

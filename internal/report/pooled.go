@@ -270,6 +270,9 @@ func question(runs []Run) (q Question, without []Run) {
 
 // leads tells whether a heading has the figure that the answer's question asks for.
 func (a Answer) leads(heading string) bool {
+	if a.byTail() {
+		return heading == tailHeading
+	}
 	if a.ByCPU(a.Leads == ByCPU) {
 		return heading == cpuHeading || heading == clientHeading
 	}

@@ -60,6 +60,7 @@ func Decide(plan Plan, processes []Process) Answer {
 		a.Processes.OneCore = len(processes) - len(kept)
 	}
 	a.means(kept)
+	a.LateNs = late(kept)
 	for _, m := range []*Means{&a.BaseMeans, &a.StackMeans} {
 		if plan.Routed { // the router's part is in it
 			m.CPUNs, m.ServerCPUNs = 0, 0
@@ -92,7 +93,7 @@ func Decide(plan Plan, processes []Process) Answer {
 func (a *Answer) fails(plan Plan, all int) Reason {
 	n, left := a.Processes, float64(plan.CPUs)*(1-a.Others)
 	disturbed := n.Disturbed > 0 && n.Counted == all
-	crowded := plan.NeedsCores && plan.CPUs > 0 && a.Others > 0 && left < plan.needs()-shortOnAverage
+	crowded := plan.NeedsCores && !plan.Routed && plan.CPUs > 0 && a.Others > 0 && left < plan.needs()-shortOnAverage
 	a.Busy = disturbed || crowded
 	needed := plan.needed(all)
 	for _, c := range []struct {
@@ -125,6 +126,7 @@ type ends struct {
 	mean, half       float64 // of the stack's ratio over processes
 	again, halfAgain float64 // of the copy's
 	least            float64 // what layouts make of any ratio
+	late             float64 // how late a router was, in multiples of the base
 }
 
 // after is a figure with these ends after so many times the time: widths go with one over the root of it.
@@ -132,7 +134,7 @@ func (e ends) after(times int, baseVaried, margin float64) Figure {
 	root := math.Sqrt(float64(times))
 	half := math.Hypot(e.half/root, e.least)
 	f := Figure{Lo: math.Exp(e.mean - half), Hi: math.Exp(e.mean + half), BaseVaried: baseVaried, Margin: margin,
-		CopyDiffers: max(e.least, math.Exp((math.Abs(e.again)+e.halfAgain)/root)-1)}
+		CopyDiffers: max(e.least, e.late, math.Exp((math.Abs(e.again)+e.halfAgain)/root)-1)}
 	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
 	return f
 }
@@ -149,6 +151,7 @@ func (q quantity) figure(plan Plan, kept []Process, fails Reason) Figure {
 		e.mean, e.half = interval(kept, q.estimate)
 		e.again, e.halfAgain = interval(kept, func(p Process) float64 { return q.ratios(p).Copy })
 		e.least = q.least(kept)
+		e.late = late(kept) / base
 		f = e.after(1, f.BaseVaried, 0)
 		f.Ratio, f.Level = math.Exp(e.mean), level
 	}
@@ -173,6 +176,14 @@ func (q quantity) figure(plan Plan, kept []Process, fails Reason) Figure {
 		f.Reason = Reason{Kind: TwoStates, Processes: f.OnOneSide, Of: len(kept), Found: spread}
 	}
 	return f
+}
+
+// late is how late a router's packets left, on average over processes.
+func late(kept []Process) (ns float64) {
+	for _, p := range kept {
+		ns += p.LateNs / float64(len(kept))
+	}
+	return ns
 }
 
 func (q quantity) estimate(p Process) float64 { return q.ratios(p).Estimate() }
@@ -231,7 +242,7 @@ func (a Answer) Waits(p Percentile) Figure {
 	f := Figure{Ratio: p.Ratio, Lo: p.Lo, Hi: p.Hi, BaseNs: p.BaseNs, StackNs: p.StackNs,
 		Margin: cmp.Or(of.Margin, Margin), BaseVaried: of.BaseVaried, Verdict: Undecided}
 	if p.BaseNs > 0 && p.CopyNs > 0 {
-		f.CopyDiffers = max(p.CopyNs/p.BaseNs, p.BaseNs/p.CopyNs) - 1
+		f.CopyDiffers = max(max(p.CopyNs/p.BaseNs, p.BaseNs/p.CopyNs)-1, a.LateNs/p.BaseNs)
 	}
 	f.NoiseFloor = Floor(f.CopyDiffers, f.BaseVaried)
 	switch {
@@ -381,7 +392,7 @@ func (p Plan) needs() float64 {
 
 // Disturbed tells whether other programs left a process too few cores, where that is known.
 func (p Plan) Disturbed(one Process) bool {
-	return p.NeedsCores && one.Others > 0 && float64(p.CPUs)*(1-one.Others) < p.needs()-short
+	return p.NeedsCores && !p.Routed && one.Others > 0 && float64(p.CPUs)*(1-one.Others) < p.needs()-short
 }
 
 // kept leaves out processes that had too few cores: a call then waits for other things. Where nobody tells what other

@@ -596,7 +596,19 @@ func TestRouted(t *testing.T) {
 		}
 		return all
 	}
-	rate := Plan{Processes: 6, NeedsCores: true, Apart: true, AtRate: true, Routed: true, Callers: 100}
+	behind := func(all []Process, ns float64) []Process {
+		for i := range all {
+			all[i].LateNs = ns
+		}
+		return all
+	}
+	beside := func(all []Process) []Process {
+		for i := range all {
+			all[i].Others = 0.3
+		}
+		return all
+	}
+	rate := Plan{Processes: 6, NeedsCores: true, Apart: true, AtRate: true, Routed: true, Callers: 100, CPUs: 2}
 	saturated := rate
 	saturated.AtRate, saturated.Callers = false, 0
 	for _, c := range []struct {
@@ -610,6 +622,9 @@ func TestRouted(t *testing.T) {
 		{"one that is twice as long", rate, all(25e6, 25e6, 50e6), More, 2},
 		{"to the base and its copy alike", rate, all(40e6, 90e6, 15e6), Less, 0.25},
 		{"a copy that differs as much leaves it open", rate, all(250e6, 60e6, 60e6), Undecided, 0.49},
+		{"a router that was as late as the difference", rate, behind(all(40e6, 40e6, 50e6), 10e6), Undecided, 1.25},
+		{"one that was less late", rate, behind(all(40e6, 40e6, 50e6), 1e6), More, 1.25},
+		{"a machine that others use: the router tells what that does", rate, beside(all(250e6, 250e6, 50e6)), Less, 0.2},
 		{"without one there is no verdict", rate, all(0, 0, 0), "", 0},
 		{"of callers who call again at once time decides", saturated, all(250e6, 250e6, 50e6), Same, 1},
 	} {

@@ -56,7 +56,7 @@ type Plan struct {
 	Callers    int  // how many call at a time; 0 asks nothing of the calls under way
 	AtRate     bool // calls are planned, so CPU decides, and time is that of the plan
 	Chosen     bool // the run chose the rate
-	Routed     bool // calls cross a network with a router, which takes CPU: that decides nothing, and at a rate p99 does
+	Routed     bool // calls cross a network with a router: at a rate p99 decides, CPU nothing, and no cores are asked for
 
 	Margin float64 // of Same; 0 is the constant of that name
 }
@@ -74,6 +74,7 @@ type Process struct {
 	Most      [3]int64   // planned calls at once, at most, as the loop counted them; 0 if it did not
 	Loads     [3]Load    // of windows
 	Others    float64    // share of the machine that other programs used; 0 if the system does not tell
+	LateNs    float64    // how late a router's packets left, 99th percentile; 0 without one
 }
 
 // Ratios are medians over the blocks of a process.
@@ -114,6 +115,7 @@ type Answer struct {
 	Others    float64     `json:"other_programs,omitzero"` // mean share of the machine that they used
 	Busy      bool        `json:"busy,omitzero"`           // they left too little for a verdict
 	Unchecked []Unchecked `json:"unchecked,omitempty"`
+	LateNs    float64     `json:"router_late_p99_ns,omitzero"` // mean of the processes': no latency is told better
 
 	// Time is of what a call takes. At a planned rate it is missing: that time is the plan's, the same for both, and the
 	// only verdict is of CPU. Over a network with a router it is then the 99th percentile of latencies.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -202,6 +203,8 @@ func as(how string, n float64, usual func(float64) string) string {
 		return usual(n)
 	case "µs":
 		return table.Micros(n)
+	case "ms": // of two or three digits
+		return written(n/1e6, max(0, 1-int(math.Log10(n/1e6))))
 	}
 	return written(n, int(number(how)))
 }

@@ -74,6 +74,7 @@ func (m *maker) sources() map[string]source {
 			return value{text: m.where(m.path(texts(name, args, 1)[0]))}
 		},
 		"above": bounded, "below": bounded, "between": bounded,
+		"days":    func(name string, args []value) value { return m.predicts(texts(name, args, 2)) },
 		"claims":  func(name string, args []value) value { return one(m.claims(texts(name, args, 1)[0])) },
 		"setting": stands, "theirs": stands, "commit": stands,
 	}
@@ -147,7 +148,8 @@ func quantitiesOf() map[string]quantity {
 		"CPU": ofCPU, "time": ofTime,
 		"median": percentile(func(p verdict.Percentiles) verdict.Percentile { return p.P50 }),
 		"p95":    percentile(func(p verdict.Percentiles) verdict.Percentile { return p.P95 }),
-		"p99":    percentile(func(p verdict.Percentiles) verdict.Percentile { return p.P99 }),
+		"p99":    func(c comparison) verdict.Figure { return c.P99() },
+		"p99.9":  percentile(func(p verdict.Percentiles) verdict.Percentile { return p.P999 }),
 	}
 	all := map[string]quantity{"calls": {figure: func(c comparison) verdict.Figure { return ofTime(c).Inverse() }}}
 	for name, figure := range ratios {

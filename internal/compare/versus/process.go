@@ -27,6 +27,9 @@ func ProcessOf(r timing.Record) (p verdict.Process, err error) {
 		return p, fmt.Errorf("a record of %d arms compares nothing", len(r.Arms))
 	}
 	p.Layout, p.Others = r.Layout, r.Others
+	if r.Router != nil {
+		p.LateNs = float64(r.Router.Late)
+	}
 	if p.Time.Copy, err = r.Ratio(1, 0); err == nil {
 		p.Time.Ratio, err = r.Ratio(last, 0)
 	}
