@@ -286,8 +286,8 @@ measure() { # a part, and the folder to make
     namespaces || return 0
     mkdir "$2"
     lossy() { begins go -C study run ./network "$@"; }
-    lossy http3 4 15 >"$2/http3.txt"
-    lossy rto 4 15 >"$2/rto.txt"
+    lossy http3 3 15 >"$2/http3.txt"
+    lossy rto 3 22 >"$2/rto.txt"
     lossy vanish 1 60 >"$2/vanish.txt"
     ;;
   again) # the leading comparisons, short
