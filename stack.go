@@ -1,5 +1,11 @@
 // Package rpcbench runs a real server and client of one API over many stacks: gRPC with protobuf, JSON over HTTP, and
-// others. [Start] makes a [Fixture], whose client calls its server over loopback:
+// others. To benchmark a handler of your own, make a [Method] of it, and a stack of the method:
+//
+//	get := rpcbench.Handler("shop.v1.Orders/Get", orders.Get, &GetRequest{ID: "a1"}, &GetRequest{ID: "b2"})
+//	stacktest.Benchmark(b, httpjson.Of(get), rpcbench.Workload{})
+//
+// Without a Method, stacks serve the library's own API, which creates users. [Start] makes a [Fixture], whose client
+// calls its server over loopback:
 //
 //	fixture, err := rpcbench.Start(ctx, httpjson.New(), rpcbench.Config{TLS: true})
 //	if err != nil {
@@ -13,10 +19,9 @@
 // compares the two. In a test, function Start of package [github.com/rpcbench/rpcbench/stacktest] closes the fixture.
 //
 // A [Stack] is one of the ways: a transport, a wire format, and the libraries that implement them. Package
-// [github.com/rpcbench/rpcbench/stacks] lists all of them. A [Method] is a method of your own, with your messages and,
-// if you like, your handler. The function Of of a stack's package makes a Stack of it.
+// [github.com/rpcbench/rpcbench/stacks] lists all of them.
 //
-// Package stacktest proves that a stack does what it says, and times it. To write a stack of your own, use
+// Package stacktest proves that a stack does what it says, and times it. To write a transport of your own, use
 // [NewUserValidator], [AnswerUser], [CheckUser], [CallError] and [ServeConns]. The command cmd/rpcbench compares
 // stacks, and package [github.com/rpcbench/rpcbench/cli] makes such a command for your stacks. The [guarantees] of the
 // measurements are listed with the tests that hold them.

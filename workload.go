@@ -33,7 +33,7 @@ func LinkOf(roundTrip time.Duration, mbps float64) Link {
 }
 
 // Workload is one use of a service: what a call sends, and what surrounds the calls. It is a plain value, which other
-// processes read as JSON. The zero value is one caller that creates small users over one connection.
+// processes read as JSON. The zero value is one caller over one connection, who creates small users, or calls a Method.
 //
 // A workload is refused when it is opened if a number in it is negative, or if no stack could do what it asks, such as
 // a new connection for each message of a stream.

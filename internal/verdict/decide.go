@@ -151,7 +151,7 @@ func (q quantity) figure(plan Plan, kept []Process, fails Reason) Figure {
 		e.mean, e.half = interval(kept, q.estimate)
 		e.again, e.halfAgain = interval(kept, func(p Process) float64 { return q.ratios(p).Copy })
 		e.least = q.least(kept)
-		e.late = late(kept) / base
+		e.late = late(kept) / (base * float64(plan.sharing()))
 		f = e.after(1, f.BaseVaried, 0)
 		f.Ratio, f.Level = math.Exp(e.mean), level
 	}
@@ -176,6 +176,14 @@ func (q quantity) figure(plan Plan, kept []Process, fails Reason) Figure {
 		f.Reason = Reason{Kind: TwoStates, Processes: f.OnOneSide, Of: len(kept), Found: spread}
 	}
 	return f
+}
+
+// sharing is how many calls share the time that a figure has of each: those of callers who call again at once.
+func (p Plan) sharing() int {
+	if p.AtRate {
+		return 1
+	}
+	return max(1, p.Callers)
 }
 
 // late is how late a router's packets left, on average over processes.

@@ -611,6 +611,8 @@ func TestRouted(t *testing.T) {
 	rate := Plan{Processes: 6, NeedsCores: true, Apart: true, AtRate: true, Routed: true, Callers: 100, CPUs: 2}
 	saturated := rate
 	saturated.AtRate, saturated.Callers = false, 0
+	eight := saturated
+	eight.Callers = 8
 	for _, c := range []struct {
 		why     string
 		plan    Plan
@@ -627,6 +629,8 @@ func TestRouted(t *testing.T) {
 		{"a machine that others use: the router tells what that does", rate, beside(all(250e6, 250e6, 50e6)), Less, 0.2},
 		{"without one there is no verdict", rate, all(0, 0, 0), "", 0},
 		{"of callers who call again at once time decides", saturated, all(250e6, 250e6, 50e6), Same, 1},
+		{"and what a router is late has its part in latencies, not in calls a second", eight,
+			behind(all(250e6, 250e6, 50e6), 0.2e6), Same, 1},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			a := Decide(c.plan, c.all)
