@@ -38,6 +38,7 @@ type Profile struct{ stacks []stack }
 
 type stack struct {
 	packages       []string // import path of each frame
+	functions      []string // full name of each frame
 	root           string   // the function that started the goroutine, or Client
 	objects, bytes int64
 }
@@ -137,7 +138,7 @@ func client(fn func()) { fn() }
 // add adds the next frame towards the root.
 func (s *stack) add(function string) {
 	path := importPath(function)
-	s.packages = append(s.packages, path)
+	s.packages, s.functions = append(s.packages, path), append(s.functions, function)
 	switch {
 	case function == own("read"):
 		s.objects, s.bytes = 0, 0
@@ -157,6 +158,17 @@ func own(function string) string { return reflect.TypeFor[Profile]().PkgPath() +
 // excepted package do not count.
 func (p Profile) Objects(library string, except ...string) map[string]int64 {
 	return p.sum(library, except, func(s stack) int64 { return s.objects })
+}
+
+// ObjectsOf is Objects of one function, such as "net/http.(*Client).do".
+func (p Profile) ObjectsOf(function string) map[string]int64 {
+	roots := map[string]int64{}
+	for _, s := range p.stacks {
+		if slices.Contains(s.functions, function) {
+			roots[s.root] += s.objects
+		}
+	}
+	return roots
 }
 
 // Bytes is Objects in bytes.
