@@ -311,7 +311,8 @@ func (p properties) functions(t *testing.T, call rpcbench.Call) {
 	}
 }
 
-// connections has the protocol over TLS, and how many of four connections four calls at once open again.
+// connections has the protocol over TLS, and how many of four connections four calls at once open again, at least: now
+// and then net/http leaves one more.
 func (p properties) connections(t *testing.T, s rpcbench.Stack) {
 	f := stacktest.Start(t, s, rpcbench.Config{TLS: true})
 	state, _ := f.TLS()
@@ -325,8 +326,8 @@ func (p properties) connections(t *testing.T, s rpcbench.Stack) {
 	defer f.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var before int64
-	for range 2 {
+	again, before := int64(callers), int64(0)
+	for i := range 5 {
 		m := &meeting{full: make(chan struct{}), until: ctx.Done()}
 		m.left.Store(callers)
 		round.Store(m)
@@ -340,8 +341,11 @@ func (p properties) connections(t *testing.T, s rpcbench.Stack) {
 		for range callers {
 			require.NoError(t, <-ended)
 		}
+		if i > 0 {
+			again = min(again, f.Accepted()-before)
+		}
 	}
-	p.add("connections that four callers open again", fmt.Sprint(f.Accepted()-before))
+	p.add("connections that four callers open again", fmt.Sprint(again))
 }
 
 // meeting is where requests of HTTP/1 wait for each other in front of the server.
