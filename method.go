@@ -51,8 +51,9 @@ func Handler[Q any, A comparable](name string, handle func(context.Context, *Q) 
 // calls the Handle of m, and converts the answer. This is part of each call, as it is in a service with such a handler,
 // and Of puts ".converted" behind the stack's name.
 //
-// m takes P and answers B; the new method takes Q and answers A. request and reply also convert the Requests and Replies
-// of m, once and before any call. received converts what the server has received. equal compares what calls bring back.
+// m takes P and answers B; the new method takes Q and answers A. request and reply also convert the Requests and
+// Replies of m, once and before any call. received converts what the server has received. equal compares what calls
+// bring back.
 func Converted[Q, A, P, B any](m Method[P, B], request func(*P) *Q, received func(*Q) *P, reply func(*B) *A,
 	equal func(want, got *A) bool) Method[Q, A] {
 	c := Method[Q, A]{Name: m.Name, Equal: equal, MadeOf: m.MadeOf, Alone: m.Alone}
