@@ -24,6 +24,7 @@ import (
 	"github.com/rpcbench/rpcbench/httpjson"
 	"github.com/rpcbench/rpcbench/internal/environ"
 	"github.com/rpcbench/rpcbench/internal/measure/child"
+	"github.com/rpcbench/rpcbench/internal/measure/network"
 	"github.com/rpcbench/rpcbench/internal/measure/timing"
 	"github.com/rpcbench/rpcbench/internal/measure/workload"
 	"github.com/rpcbench/rpcbench/internal/testkit"
@@ -42,7 +43,8 @@ func TestMain(m *testing.M) {
 }
 
 func jobs() map[string]child.Job {
-	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: Measuring(), child.Counts: Counting()}
+	return map[string]child.Job{child.Serves: child.Serving(), child.Measures: Measuring(), child.Counts: Counting(),
+		child.Routes: network.Routing(), child.Networks: network.Trying()}
 }
 
 func find(name string) (rpcbench.Stack, error) {
