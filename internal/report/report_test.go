@@ -815,7 +815,8 @@ func TestNetwork(t *testing.T) {
 	}
 	const at = "At 500 calls a second over 20ms/100Mbps/1% "
 	less := verdict.Figure{Verdict: verdict.Less, Ratio: 0.2, Lo: 0.18, Hi: 0.23, BaseNs: 255e6}
-	more, most, same, open := less, less, less, less
+	more, most, same, open, wide := less, less, less, less, less
+	wide.Lo, wide.Hi = 0.05, 0.9
 	more.Verdict, more.Ratio, more.Lo, more.Hi = verdict.More, 1.5, 1.4, 1.6
 	most.Verdict, most.Ratio, most.Lo, most.Hi = verdict.More, 4, 3.5, 4.6
 	same.Verdict, same.Ratio, same.Lo, same.Hi = verdict.Same, 1, 0.99, 1.01
@@ -827,6 +828,7 @@ func TestNetwork(t *testing.T) {
 	}{
 		{"lower", less, at + "gRPC's p99 latency is 80% lower than JSON's (77–82%)."},
 		{"higher", more, at + "gRPC's p99 latency is 50% higher than JSON's (40–60%)."},
+		{"lower, of no known size", wide, at + "gRPC's p99 latency is lower than JSON's."},
 		{"many times", most, at + "gRPC's p99 latency is 4.00 times JSON's (3.50–4.60)."},
 		{"the same", same, at + "gRPC's p99 latency is that of JSON."},
 		{"undecided", open, "Whether gRPC's p99 latency is lower than JSON's is undecided."},
