@@ -101,7 +101,6 @@ func measure(ctx context.Context, one asked) (f found, err error) {
 // connected is a client, and what ends it and its server.
 type connected struct {
 	network *network.Network
-	server  string
 	secure  *tls.Config // of the server
 	trusts  *tls.Config // of clients
 	ends    []func() error
