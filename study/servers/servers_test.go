@@ -69,7 +69,7 @@ func TestHandlersAreNoRPCs(t *testing.T) {
 			call := func() { require.NoError(t, reply()) }
 			took(call) // connects
 			idle, ten := took(call), took(func() { burn(10, !l.ofHTTP) })
-			rounds = 1 + int(20*idle/ten) // twice as long as a call in a handler, and in a middleware
+			rounds = 1 + int(50*idle/ten) // five times as long as a call in a handler, and in a middleware
 			calls := 1 + int(700*time.Millisecond/took(call))
 			p := record(t, 100*calls, call)
 			for recordings := 1; total(p) < 120; recordings++ {
