@@ -46,7 +46,7 @@ const (
 
 // TestMain is also the process that the commands start.
 func TestMain(m *testing.M) {
-	if testkit.Answer(knownAnswer) || holdKnown() {
+	if os.Getenv(ofAsked) != "" && testkit.Answer(answerAsked) || holdKnown() || testkit.Answer(knownAnswer) {
 		return
 	}
 	if os.Getenv(child.Variable) != "" {

@@ -30,6 +30,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 	"github.com/rpcbench/rpcbench/internal/plan"
 	"github.com/rpcbench/rpcbench/internal/report/table"
+	"github.com/rpcbench/rpcbench/internal/suite/tap"
+	"github.com/rpcbench/rpcbench/internal/suite/wire"
 	"github.com/rpcbench/rpcbench/internal/testkit"
 	"github.com/rpcbench/rpcbench/internal/verdict"
 	"github.com/rpcbench/rpcbench/stacks/rawtcp"
@@ -171,29 +173,71 @@ func TestWrappersTakeBuffers(t *testing.T) {
 // oneP is this program where it collects without two Ps that spin: where what is held is not compared to a byte.
 var oneP = versus.Program{Env: []string{"GOMAXPROCS=1"}}
 
-// TestStacks: every state is there, and each of what is held takes some of both processes.
-func TestStacks(t *testing.T) {
-	const number = 24 // whose half is no multiple of its tenth
+// TestServersCountWhatIsHeld: what idle measures is what was typed. At each point a server has as many connections,
+// streams or calls as its client was asked to hold, and connections that are shared carry as many each.
+func TestServersCountWhatIsHeld(t *testing.T) {
+	const number = 25 // whose half is no multiple of its tenth
 	for _, part := range parts() {
-		for name, streams := range map[string]bool{"httpjson": false, "grpcprotobuf": true} {
-			t.Run(fmt.Sprint(part, ", ", name), func(t *testing.T) {
-				one, err := Plan{Number: number}.pair(t.Context(), part, Arm{plan.Of(name + "@build"), oneP})
-				if part.State == Streams && !streams {
-					require.ErrorIs(t, err, errors.ErrUnsupported)
-					return
+		for _, stack := range []rpcbench.Stack{httpjson.New(), grpcprotobuf.New()} {
+			if part.State == Streams && !stack.Traits.Multiplexed {
+				continue
+			}
+			t.Run(fmt.Sprint(part, ", ", stack.Name), func(t *testing.T) {
+				served, serving, config := new(tap.Tap), stack, rpcbench.Config{TLS: part.TLS}
+				if config.WrapServer = served.Wrap; part.State == Calls { // what is counted does not wait for replies
+					serving, config.Wait = impatient(stack), 200*time.Millisecond
 				}
+				f, err := rpcbench.Start(t.Context(), serving, config)
 				require.NoError(t, err)
-				for side := range sides {
-					require.Len(t, one[side], 3)
-					require.Greater(t, one[side][2].Heap, one[side][0].Heap)
-					if part.State == Calls {
-						waiting := one[side][2].Goroutines - one[side][0].Goroutines
-						require.GreaterOrEqual(t, waiting, number-2, "goroutines of handlers, or of callers")
+				defer f.Close()
+				h := holder{stack: stack, ended: make(chan error, number),
+					asked: question{Addr: f.Addr, TLS: part.TLS, State: part.State, Most: number}}
+				if state, ok := f.TLS(); ok {
+					h.asked.Certificate = state.PeerCertificates[0].Raw
+				}
+				require.NoError(t, h.reach(t.Context()))
+				before := len(served.Conns())
+				for _, n := range points(number) {
+					require.NoError(t, h.hold(t.Context(), n))
+					want := counted{connections: n, calls: n, each: 1}
+					if shares := stack.Traits.Multiplexed && part.State != Connections; shares {
+						want.connections, want.each = min(n, conns), (n+conns-1)/conns
 					}
+					if part.State == Streams {
+						want.calls, want.streams = 0, n
+					}
+					if part.TLS {
+						want = counted{connections: want.connections, tls: true}
+					}
+					var got counted
+					require.Eventually(t, func() bool { got = countedOf(served.Conns()[before:]); return got == want },
+						time.Minute, time.Millisecond, "%d: what idle measures is what was typed: %+v %+v", n, want, &got)
+				}
+				for _, kept := range h.kept {
+					_ = kept.(io.Closer).Close() // a client's close ends its streams
 				}
 			})
 		}
 	}
+}
+
+// counted is what a server has of connections: each is the most calls or streams of one.
+type counted struct {
+	connections, calls, streams, each int
+	tls                               bool // all of them
+}
+
+func countedOf(conns []*tap.TapConn) (c counted) {
+	c.connections, c.tls = len(conns), len(conns) > 0
+	for _, conn := range conns {
+		sent, received := conn.Bytes()
+		c.tls = c.tls && bytes.HasPrefix(received, []byte{22}) // a handshake
+		calls, _, _ := wire.Read(received, sent)
+		streams, _ := wire.Open(received)
+		streams = slices.DeleteFunc(streams, func(m wire.Message) bool { return len(m.Body) == 0 })
+		c.calls, c.streams, c.each = c.calls+len(calls), c.streams+len(streams), max(c.each, len(calls)+len(streams))
+	}
+	return c
 }
 
 // A server whose handlers don't wait is said, and not measured.

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	"github.com/rpcbench/rpcbench/internal/measure/child"
 )
 
-// Variable in the environment makes children that measure, count or profile answer with known figures. Its value is
-// from Children.
+// Variable in the environment makes children that measure, count, profile or hold answer with known figures. Its value
+// is from Children.
 const Variable = "RPCBENCH_TEST_CHILDREN"
 
 // Question is what a child was asked.
@@ -21,6 +22,7 @@ type Question[Spec any] struct {
 	Does            string // the child's job
 	Spec            Spec
 	GOMAXPROCS, PID int
+	Lines           []string // that it has read after its question
 }
 
 // Children returns a value of Variable. With it so many children answer, or all if most is 0. Later ones wait for their
@@ -59,22 +61,36 @@ func Answer[Spec any](answer func(before []Question[Spec], q Question[Spec], n i
 		q, before := Question[Spec]{Does: does, Spec: spec, GOMAXPROCS: runtime.GOMAXPROCS(0), PID: os.Getpid()},
 			Asked[Spec](value)
 		most, dir := parse(value)
-		data, err := json.Marshal(q)
-		if err == nil {
-			err = os.WriteFile(file(dir, len(before)), data, 0o600)
+		tell := func() error {
+			data, err := json.Marshal(q)
+			name := file(dir, len(before))
+			if err == nil {
+				err = os.WriteFile(name+" new", data, 0o600)
+			}
+			return cmp.Or(err, os.Rename(name+" new", name)) // whole, whoever reads it
 		}
-		for n := 1; err == nil && <-lines != nil; n++ {
+		if err := tell(); err != nil {
+			return err
+		}
+		for line := range lines {
+			q.Lines = append(q.Lines, string(line))
+			if err := tell(); err != nil {
+				return err
+			}
 			if most > 0 && len(before) >= most {
 				continue
 			}
-			var said any
-			if said, err = answer(before, q, n); err == nil {
+			said, err := answer(before, q, len(q.Lines))
+			if err == nil {
 				err = reply(said)
 			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
-	jobs := map[string]child.Job{child.Measures: job, child.Counts: job, child.Profiles: job}
+	jobs := map[string]child.Job{child.Measures: job, child.Counts: job, child.Profiles: job, child.Holds: job}
 	if value == "" || jobs[does] == nil {
 		return false
 	}
